@@ -86,6 +86,9 @@ func NewAPI(t testing.TB, configure func(*fake.ClientBuilder), objects ...client
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			return api.serve("delete", object, func() error { return c.Delete(ctx, object, options...) })
 		},
+		SubResourceCreate: func(ctx context.Context, c client.Client, subresource string, object, body client.Object, options ...client.SubResourceCreateOption) error {
+			return api.serve("create "+subresource, object, func() error { return c.SubResource(subresource).Create(ctx, object, body, options...) })
+		},
 		SubResourceApply: func(ctx context.Context, c client.Client, subresource string, configuration runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
 			return api.serve("apply "+subresource, &metav1.PartialObjectMetadata{}, func() error {
 				return c.SubResource(subresource).Apply(ctx, configuration, options...)
@@ -119,6 +122,16 @@ func (a *API) serve(verb string, object client.Object, request func() error) err
 
 // Describe is a request for an object as it is written in Writes.
 func Describe(verb string, object client.Object) string { return verb + describe(object) }
+
+// Refuse is an On that fails the requests that are written so in Writes, such as "delete Work it".
+func Refuse(request string, err error) func(verb string, object client.Object) error {
+	return func(verb string, object client.Object) error {
+		if Describe(verb, object) == request {
+			return err
+		}
+		return nil
+	}
+}
 
 // describe is the kind and the name of an object, with a space before; empty for a status, which is not an object of its own.
 func describe(object client.Object) string {

@@ -3,13 +3,13 @@ package member
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,12 +45,12 @@ func TestIsAutoscaled(t *testing.T) {
 	deployment := func(replicas string) *unstructured.Unstructured {
 		return adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: "+replicas+"}")
 	}
-	const first, again = "GET horizontalpodautoscalers", "GET horizontalpodautoscalers/shop"
+	const first, again = "HorizontalPodAutoscaler ", "HorizontalPodAutoscaler shop"
 	for name, c := range map[string]struct {
 		object, live    *unstructured.Unstructured
 		cached, present []autoscalingv2.HorizontalPodAutoscaler
 		want            bool
-		requests        string
+		listed          string
 	}{
 		"an object without replicas":              {adoptiontest.Object(t, "ConfigMap v1"), nil, []autoscalingv2.HorizontalPodAutoscaler{of}, nil, false, ""},
 		"an autoscaler that the cache has":        {deployment("2"), deployment("3"), []autoscalingv2.HorizontalPodAutoscaler{of}, nil, true, first},
@@ -64,17 +64,23 @@ func TestIsAutoscaled(t *testing.T) {
 		"the object is created with its replicas": {deployment("2"), nil, nil, []autoscalingv2.HorizontalPodAutoscaler{of}, false, first},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := adoptiontest.NewAPIServer(t)
+			var present []client.Object
 			for i := range c.present {
-				s.Put(t, &c.present[i])
+				present = append(present, c.present[i].DeepCopy())
 			}
-			m := &Client{Name: "west", API: s.Client(t), cache: cachedAutoscalers{items: c.cached}}
+			west := adoptiontest.NewAPI(t, nil, present...)
+			var lists []string
+			west.OnList = func(kind, namespace string) error {
+				lists = append(lists, kind+" "+namespace)
+				return nil
+			}
+			m := &Client{Name: "west", API: west, cache: cachedAutoscalers{items: c.cached}}
 			got, err := m.IsAutoscaled(t.Context(), c.object, c.live)
 			if err != nil || got != c.want {
 				t.Errorf("%t, %v", got, err)
 			}
-			if requests := strings.Join(s.Requests(true), ","); requests != c.requests {
-				t.Errorf("requests: %s", requests)
+			if listed := strings.Join(lists, ","); listed != c.listed {
+				t.Errorf("listed: %s", listed)
 			}
 		})
 	}
@@ -83,35 +89,36 @@ func TestIsAutoscaled(t *testing.T) {
 func TestAutoscalersNotReadable(t *testing.T) {
 	object, live := adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 2}"), adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 3}")
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}, "", errors.New("no"))
+	noMatch := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, SearchedVersions: []string{"v2"}}
 	for name, c := range map[string]struct {
-		fail    error
-		without bool
-		failed  bool
-		// asked is how many requests two calls make.
+		fail   error
+		failed bool
+		// asked is how many lists two calls make.
 		asked int
 	}{
-		"the hub may not list them": {forbidden, false, false, 1},
-		"the cluster has none":      {nil, true, false, 0},
-		"the cluster fails":         {apierrors.NewInternalError(errors.New("no leader")), false, true, 2},
+		"the hub may not list them": {forbidden, false, 1},
+		"the cluster has none":      {noMatch, false, 1},
+		"the cluster fails":         {apierrors.NewInternalError(errors.New("no leader")), true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := adoptiontest.NewAPIServer(t)
-			s.Without = map[string]bool{"HorizontalPodAutoscaler": c.without}
-			s.Fail = failAt(http.MethodGet, "/horizontalpodautoscalers", c.fail)
-			m := &Client{Name: "west", API: s.Client(t), cache: cachedAutoscalers{}}
+			west, asked := adoptiontest.NewAPI(t, nil), 0
+			west.OnList = func(string, string) error {
+				asked++
+				return c.fail
+			}
+			m := &Client{Name: "west", API: west, cache: cachedAutoscalers{}}
 			for range 2 {
 				got, err := m.IsAutoscaled(t.Context(), object, live)
 				if got || (err != nil) != c.failed || err != nil && !strings.Contains(err.Error(), "list the autoscalers of cluster west: ") {
 					t.Errorf("%t, %v", got, err)
 				}
 			}
-			if requests := s.Requests(true); len(requests) != c.asked {
-				t.Errorf("requests: %v", requests)
+			if asked != c.asked {
+				t.Errorf("asked %d times", asked)
 			}
 			// A rule that is added is found after a while.
-			s.Fail, s.Without = nil, nil
+			west.OnList = nil
 			m.autoscalersRefused = time.Now().Add(-refusalInterval)
-			m.API = s.Client(t)
 			if readable, err := m.autoscalersReadable(t.Context()); !readable || err != nil {
 				t.Errorf("%t, %v", readable, err)
 			}

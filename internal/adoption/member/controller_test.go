@@ -1,14 +1,20 @@
 package member
 
 import (
+	"encoding/pem"
 	"errors"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
@@ -24,21 +31,99 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
+// versionServer answers what is asked when a connection is made: whether the cluster serves, which version, and whether there are
+// autoscalers to watch.
+type versionServer struct {
+	*httptest.Server
+	mu       sync.Mutex
+	answers  map[string]string
+	code     int
+	requests int
+	token    string
+}
+
+func newVersionServer(t *testing.T) *versionServer {
+	t.Helper()
+	s := &versionServer{code: http.StatusOK, answers: map[string]string{
+		"/version":             `{"gitVersion":"v1.36.3"}`,
+		"/api":                 `{"kind":"APIVersions","versions":["v1"]}`,
+		"/apis":                `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"autoscaling","versions":[{"groupVersion":"autoscaling/v2","version":"v2"}]}]}`,
+		"/apis/autoscaling/v2": `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"autoscaling/v2","resources":[{"name":"horizontalpodautoscalers","namespaced":true,"kind":"HorizontalPodAutoscaler"}]}`,
+	}}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.requests++
+		s.token = r.Header.Get("Authorization")
+		if s.code == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if s.answers[r.URL.Path] == "" {
+			http.NotFound(w, r)
+			return
+		}
+		w.WriteHeader(s.code)
+		_, _ = w.Write([]byte(s.answers[r.URL.Path]))
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// respond has the server answer with a code, or cut the connection if that is 0.
+func (s *versionServer) respond(code int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.code = code
+}
+
+// seen is how often the server was asked, and the token that it was last sent.
+func (s *versionServer) seen() (requests int, token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests, s.token
+}
+
+func (s *versionServer) authority() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+// joinedAsWest is what a hub has of a cluster that has joined: the Cluster, its Secret and its namespace.
+func joinedAsWest(endpoint string, authority []byte) (*clusterv1alpha1.Cluster, *corev1.Secret, *corev1.Namespace) {
+	cluster := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "west", UID: "west", Generation: 1, Finalizers: []string{model.FinalizerCluster}},
+		Spec: clusterv1alpha1.ClusterSpec{
+			ID: "id-of-west", SyncMode: "Push", APIEndpoint: endpoint,
+			SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: model.SecretNamespace, Name: "west"},
+		},
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: model.SecretNamespace, Name: "west", UID: "secret"},
+		Data:       map[string][]byte{secretAuthority: authority},
+	}
+	storeToken(secret, account, authenticationv1.TokenRequestStatus{Token: "former", ExpirationTimestamp: metav1.NewTime(issued.Add(TokenLifetime))}, issued)
+	return cluster, secret, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: model.ExecutionNamespace("west")}}
+}
+
 // operator is a controller of Clusters, and what it did.
 type operator struct {
 	*reconciler
-	hub, member *adoptiontest.APIServer
+	hub         *adoptiontest.API
+	server      *versionServer
 	reconnected []string
 }
 
-// newOperator has a hub that a cluster has joined as west.
-func newOperator(t *testing.T) *operator {
+// newOperator has a hub that a cluster has joined as west, after some change, and that has other objects besides.
+func newOperator(t *testing.T, change func(*clusterv1alpha1.Cluster, *corev1.Secret), others ...client.Object) *operator {
 	t.Helper()
-	o := &operator{hub: adoptiontest.NewAPIServer(t), member: newMember(t)}
-	join(t, o.hub, o.member)
-	secret := read(t, o.hub, "karmada-cluster/west", &corev1.Secret{})
-	secret.Annotations[model.AnnotationIssued] = adoptiontest.TokensFrom.Format(time.RFC3339)
-	o.hub.Put(t, secret)
+	o := &operator{server: newVersionServer(t)}
+	cluster, secret, namespace := joinedAsWest(o.server.URL, o.server.authority())
+	if change != nil {
+		change(cluster, secret)
+	}
+	o.hub = adoptiontest.NewAPI(t, func(b *fake.ClientBuilder) { b.WithStatusSubresource(cluster) }, append(others, cluster, secret, namespace)...)
 	o.restart(t)
 	return o
 }
@@ -46,11 +131,10 @@ func newOperator(t *testing.T) *operator {
 // restart forgets what the controller has in memory.
 func (o *operator) restart(t *testing.T) {
 	t.Helper()
-	c := o.hub.Client(t)
-	clients := NewClients(c, Limits{QPS: -1})
+	clients := NewClients(o.hub, Limits{QPS: -1})
 	t.Cleanup(func() { clients.Disconnect("west") })
 	o.reconciler = &reconciler{
-		client: c, secrets: c, members: clients, now: func() time.Time { return adoptiontest.TokensFrom },
+		client: o.hub, secrets: o.hub, members: clients, now: func() time.Time { return issued },
 		onReconnect: func(cluster string) { o.reconnected = append(o.reconnected, cluster) },
 	}
 }
@@ -69,14 +153,22 @@ func (o *operator) cluster(t *testing.T) *clusterv1alpha1.Cluster {
 	return read(t, o.hub, "west", &clusterv1alpha1.Cluster{})
 }
 
-// failAt fails the requests of a method to paths that end so.
-func failAt(method, path string, err error) func(*http.Request) error {
-	return func(r *http.Request) error {
-		if r.Method == method && strings.HasSuffix(r.URL.Path, path) {
-			return err
-		}
-		return nil
+// changeSecret writes the Secret of the cluster, as another client does.
+func (o *operator) changeSecret(t *testing.T, change func(*corev1.Secret)) {
+	t.Helper()
+	secret := read(t, o.hub, "karmada-cluster/west", &corev1.Secret{})
+	change(secret)
+	if err := o.hub.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
 	}
+}
+
+func (o *operator) deleteCluster(t *testing.T) {
+	t.Helper()
+	if err := o.hub.Delete(t.Context(), o.cluster(t)); err != nil {
+		t.Fatal(err)
+	}
+	o.hub.Writes = nil
 }
 
 // metricsOf are the values of the metrics of a cluster, by name.
@@ -101,33 +193,26 @@ func metricsOf(t *testing.T, cluster string) map[string]float64 {
 
 // A Cluster that was created by hand gets its finalizer and its namespace, and one that is as it should be is not written again.
 func TestReconcileClusterCreatedByHand(t *testing.T) {
-	o := newOperator(t)
-	c := o.cluster(t)
-	c.Finalizers = nil
-	o.hub.Put(t, c)
-	o.hub.Remove("namespaces/karmada-es-west")
-	o.hub.Requests(true)
+	o := newOperator(t, func(c *clusterv1alpha1.Cluster, _ *corev1.Secret) { c.Finalizers = nil })
+	remove(t, o.hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-west"}})
+	o.hub.Writes = nil
 
 	if result := o.reconcile(t); result.RequeueAfter != checkInterval {
 		t.Errorf("checked again after %s", result.RequeueAfter)
 	}
-	want := []string{"PUT clusters/west", "POST namespaces", "PATCH clusters/west/status"}
-	if diff := cmp.Diff(want, o.hub.Requests(false)); diff != "" {
+	if diff := cmp.Diff([]string{"update Cluster west", "create Namespace karmada-es-west", "apply status"}, o.hub.Writes); diff != "" {
 		t.Errorf("written (-want +got)\n%s", diff)
 	}
-	c = o.cluster(t)
+	c := o.cluster(t)
 	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ConditionReady)
 	if ready == nil || ready.Status != metav1.ConditionTrue || ready.Reason != string(model.ReasonReady) || c.Status.KubernetesVersion != "v1.36.3" || !slices.Contains(c.Finalizers, model.FinalizerCluster) {
 		t.Errorf("%v, %s, %v", ready, c.Status.KubernetesVersion, c.Finalizers)
 	}
-	o.hub.Requests(true)
+	o.hub.Writes = nil
 
 	o.reconcile(t)
-	if written := o.hub.Requests(false); len(written) > 0 {
-		t.Errorf("written without a change: %v", written)
-	}
-	if slices.ContainsFunc(o.member.Requests(true), func(r string) bool { return strings.Contains(r, "token") }) {
-		t.Error("a token was requested that is not due")
+	if len(o.hub.Writes) > 0 {
+		t.Errorf("written without a change: %v", o.hub.Writes)
 	}
 	if value := metricsOf(t, "west")["fairlead_adoption_cluster_ready"]; value != 1 {
 		t.Errorf("the metric is %v", value)
@@ -138,21 +223,21 @@ func TestReconcileClusterCreatedByHand(t *testing.T) {
 func TestReconcileUnreachable(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster func(*clusterv1alpha1.Cluster)
-		hub     func(*http.Request) error
-		member  func(*http.Request) error
+		hub     error
+		member  int
 		reason  string
 		message string
 		asked   bool
 	}{
 		"the token is refused": {
-			member: failAt("GET", "/version", apierrors.NewUnauthorized("expired")), asked: true,
+			member: http.StatusUnauthorized, asked: true,
 			reason: "ClusterTokenRefused", message: "does not accept the token: the token has expired, or was revoked; `fairlead join west --member-kubeconfig FILE` gets a new one",
 		},
 		"the server is starting": {
-			member: failAt("GET", "/version", apierrors.NewServiceUnavailable("starting")), asked: true,
+			member: http.StatusServiceUnavailable, asked: true,
 			reason: "ClusterNotReachable", message: "does not respond as expected: the API server responds with 503",
 		},
-		"the connection is cut": {member: failAt("GET", "/version", errors.New("cut")), asked: true, reason: "ClusterNotReachable", message: "does not respond as expected: "},
+		"the connection is cut": {asked: true, reason: "ClusterNotReachable", message: "does not respond as expected: "},
 		"there is no secretRef": {
 			cluster: func(c *clusterv1alpha1.Cluster) { c.Spec.SecretRef = nil },
 			reason:  "ClusterNotReachable", message: "spec.secretRef of Cluster west is missing: join it with `fairlead join west`",
@@ -166,42 +251,38 @@ func TestReconcileUnreachable(t *testing.T) {
 			reason:  "ClusterNotReachable", message: `get the Secret that cluster west is reached with: secrets "east" not found`,
 		},
 		"the Secret may not be read": {
-			hub:    failAt("GET", "/secrets/west", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "west", errors.New("no"))),
+			hub:    apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "west", errors.New("no")),
 			reason: "ClusterNotReachable", message: "get the Secret that cluster west is reached with: secrets \"west\" is forbidden",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOperator(t)
-			cluster := o.cluster(t)
-			cluster.Status.KubernetesVersion = "v1.35.0"
-			if c.cluster != nil {
-				c.cluster(cluster)
-			}
-			o.hub.Put(t, cluster, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "west"}, Data: map[string][]byte{"token": []byte("stolen")}})
-			o.hub.Requests(true)
-			asked := false
-			o.hub.Fail = c.hub
-			o.member.Fail = func(r *http.Request) error {
-				asked = true
-				if c.member == nil {
+			stolen := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "west"}, Data: map[string][]byte{"token": []byte("stolen")}}
+			o := newOperator(t, func(cluster *clusterv1alpha1.Cluster, _ *corev1.Secret) {
+				cluster.Status.KubernetesVersion = "v1.35.0"
+				if c.cluster != nil {
+					c.cluster(cluster)
+				}
+			}, stolen)
+			o.server.respond(c.member)
+			o.hub.On = func(verb string, object client.Object) error {
+				if _, ok := object.(*corev1.Secret); !ok {
 					return nil
 				}
-				return c.member(r)
+				if object.GetNamespace() != model.SecretNamespace {
+					t.Errorf("%s Secret %s of another namespace", verb, client.ObjectKeyFromObject(object))
+				}
+				return c.hub
 			}
 			if result := o.reconcile(t); result.RequeueAfter != checkInterval {
 				t.Errorf("checked again after %s", result.RequeueAfter)
 			}
-			if slices.Contains(o.hub.Requests(true), "GET secrets/kube-system/west") {
-				t.Error("a Secret of another namespace was read")
-			}
-			o.hub.Fail = nil
 			now := o.cluster(t)
 			ready := meta.FindStatusCondition(now.Status.Conditions, clusterv1alpha1.ConditionReady)
 			if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != c.reason || !strings.Contains(ready.Message, c.message) || now.Status.KubernetesVersion != "v1.35.0" {
 				t.Errorf("%v, version %s", ready, now.Status.KubernetesVersion)
 			}
-			if asked != c.asked || len(o.reconnected) > 0 || metricsOf(t, "west")["fairlead_adoption_cluster_ready"] != 0 {
-				t.Errorf("asked: %t, reconnected: %v", asked, o.reconnected)
+			if requests, _ := o.server.seen(); (requests > 0) != c.asked || len(o.reconnected) > 0 || metricsOf(t, "west")["fairlead_adoption_cluster_ready"] != 0 {
+				t.Errorf("asked: %d times, reconnected: %v", requests, o.reconnected)
 			}
 		})
 	}
@@ -210,7 +291,7 @@ func TestReconcileUnreachable(t *testing.T) {
 // Works are reconciled once more when a cluster that was ready has a new client, because the new client watches nothing yet. One
 // that becomes ready has them reconciled by its condition.
 func TestReconnect(t *testing.T) {
-	o := newOperator(t)
+	o := newOperator(t, nil)
 	o.reconcile(t)
 	if len(o.reconnected) > 0 {
 		t.Error("it was not ready before")
@@ -221,16 +302,10 @@ func TestReconnect(t *testing.T) {
 		t.Error("there is a new client, and nothing has changed")
 	}
 
-	secret := read(t, o.hub, "karmada-cluster/west", &corev1.Secret{})
-	secret.Data["token"] = []byte("renewed")
-	o.hub.Put(t, secret)
-	token := ""
-	o.member.Fail = func(r *http.Request) error {
-		token = r.Header.Get("Authorization")
-		return nil
-	}
+	o.changeSecret(t, func(s *corev1.Secret) { s.Data["token"] = []byte("renewed") })
 	o.reconcile(t)
 	second := o.members.Get("west")
+	_, token := o.server.seen()
 	if second == first || first.ctx.Err() == nil || second.ctx.Err() != nil || token != "Bearer renewed" || len(o.reconnected) != 1 {
 		t.Errorf("a new token: the former client is stopped: %v, the server was sent %s, reconnected: %v", first.ctx.Err(), token, o.reconnected)
 	}
@@ -239,8 +314,10 @@ func TestReconnect(t *testing.T) {
 	// The status is not written, and the next reconciliation finds the client that this one has made.
 	c := o.cluster(t)
 	c.Status.KubernetesVersion = "v1.35.0"
-	o.hub.Put(t, c)
-	o.hub.Fail = failAt("PATCH", "/clusters/west/status", apierrors.NewConflict(schema.GroupResource{Resource: "clusters"}, "west", errors.New("modified")))
+	if err := o.hub.Status().Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	o.hub.On = adoptiontest.Refuse("apply status", apierrors.NewConflict(schema.GroupResource{Resource: "clusters"}, "west", errors.New("modified")))
 	if _, err := o.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "west"}}); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
 	}
@@ -251,13 +328,11 @@ func TestReconnect(t *testing.T) {
 
 // A cluster that does not respond keeps its client when its Secret changes: the client is replaced when there is a new one.
 func TestConnectKeepsClient(t *testing.T) {
-	o := newOperator(t)
+	o := newOperator(t, nil)
 	o.reconcile(t)
 	first := o.members.Get("west")
-	secret := read(t, o.hub, "karmada-cluster/west", &corev1.Secret{})
-	secret.Labels = map[string]string{"touched": "true"}
-	o.hub.Put(t, secret)
-	o.member.Fail = failAt("GET", "/version", errors.New("cut"))
+	o.changeSecret(t, func(s *corev1.Secret) { s.Labels = map[string]string{"touched": "true"} })
+	o.server.respond(0)
 	o.reconcile(t)
 	if o.members.Get("west") != first || first.ctx.Err() != nil {
 		t.Error("the client was stopped, and there is no other")
@@ -266,13 +341,13 @@ func TestConnectKeepsClient(t *testing.T) {
 
 // A Cluster that is gone leaves neither a connection nor a metric.
 func TestReconcileGone(t *testing.T) {
-	o := newOperator(t)
+	o := newOperator(t, nil)
 	o.reconcile(t)
 	m := o.members.Get("west")
 	Writes.WithLabelValues("west", "create").Inc()
 	recordReady("east", true)
 	defer deleteMetrics("east")
-	o.hub.Remove("clusters/west")
+	remove(t, o.hub, o.cluster(t))
 	if result := o.reconcile(t); result != (ctrl.Result{}) || o.members.Get("west") != nil || m.ctx.Err() == nil {
 		t.Errorf("%v, client %v", result, o.members.Get("west"))
 	}
@@ -283,28 +358,25 @@ func TestReconcileGone(t *testing.T) {
 
 // A cluster leaves when its last Work is gone, whether it can be reached or not.
 func TestReconcileLeaving(t *testing.T) {
-	for name, reachable := range map[string]bool{"reachable": true, "unreachable": false} {
+	work := func(namespace, name string) *workv1alpha1.Work {
+		return &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{model.FinalizerExecution}}}
+	}
+	for name, code := range map[string]int{"reachable": http.StatusOK, "unreachable": 0} {
 		t.Run(name, func(t *testing.T) {
-			o := newOperator(t)
+			o := newOperator(t, nil, work("karmada-es-west", "a"), work("karmada-es-west", "b"), work("karmada-es-east", "a"))
 			o.reconcile(t)
-			for _, key := range []string{"karmada-es-west/a", "karmada-es-west/b", "karmada-es-east/a"} {
-				namespace, name, _ := strings.Cut(key, "/")
-				o.hub.Put(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{model.FinalizerExecution}}})
-			}
-			if err := o.client.Delete(t.Context(), o.cluster(t)); err != nil {
-				t.Fatal(err)
-			}
-			o.hub.Remove("namespaces/karmada-es-west")
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-west"}}
+			remove(t, o.hub, namespace)
+			o.deleteCluster(t)
 			o.restart(t)
-			o.hub.Requests(true)
-			o.reconnected = nil
-			if !reachable {
-				o.member.Fail = failAt("GET", "/version", errors.New("cut"))
-			}
+			o.server.respond(code)
 			// Another client has deleted one Work meanwhile.
-			o.hub.Fail = func(r *http.Request) error {
-				if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/works/b") {
-					o.hub.Remove("works/karmada-es-west/b")
+			deletions := 0
+			o.hub.On = func(verb string, object client.Object) error {
+				if w, ok := object.(*workv1alpha1.Work); ok && verb == "delete" {
+					if deletions++; w.Name == "b" {
+						remove(t, o.hub, work("karmada-es-west", "b"))
+					}
 				}
 				return nil
 			}
@@ -312,23 +384,17 @@ func TestReconcileLeaving(t *testing.T) {
 				t.Errorf("%v, the Works are enqueued: %v", result, o.reconnected)
 			}
 			o.reconcile(t)
-			var writes []string
-			for _, r := range o.hub.Requests(false) {
-				if r != "PATCH clusters/west/status" {
-					writes = append(writes, r)
-				}
+			if a := read(t, o.hub, "karmada-es-west/a", &workv1alpha1.Work{}); a.DeletionTimestamp == nil || deletions != 2 {
+				t.Errorf("a Work is deleted at %v, after %d deletions", a.DeletionTimestamp, deletions)
 			}
-			if diff := cmp.Diff([]string{"DELETE works/karmada-es-west/a", "DELETE works/karmada-es-west/b"}, writes); diff != "" {
-				t.Errorf("written (-want +got)\n%s", diff)
+			if o.cluster(t); o.hub.Exists(t, namespace) {
+				t.Error("a cluster that leaves gets its namespace again")
 			}
-			if o.hub.Object("clusters/west") == nil {
-				t.Fatal("the Cluster is gone before its Works")
+			remove(t, o.hub, work("karmada-es-west", "a"))
+			if result := o.reconcile(t); result != (ctrl.Result{}) || o.hub.Exists(t, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}}) || o.members.Get("west") != nil {
+				t.Errorf("%v, connected: %t, or the Cluster is still there", result, o.members.Get("west") != nil)
 			}
-			o.hub.Remove("works/karmada-es-west/a")
-			if result := o.reconcile(t); result != (ctrl.Result{}) || o.hub.Object("clusters/west") != nil || o.members.Get("west") != nil {
-				t.Errorf("%v, there is %v, connected: %t", result, o.hub.Object("clusters/west"), o.members.Get("west") != nil)
-			}
-			if o.hub.Object("works/karmada-es-east/a").GetDeletionTimestamp() != nil {
+			if read(t, o.hub, "karmada-es-east/a", &workv1alpha1.Work{}).DeletionTimestamp != nil {
 				t.Error("a Work of another cluster is deleted")
 			}
 		})
@@ -337,18 +403,12 @@ func TestReconcileLeaving(t *testing.T) {
 
 // A Cluster that has left, and that the finalizer of another controller keeps, gets no finalizer again: an API server refuses that.
 func TestReconcileLeft(t *testing.T) {
-	o := newOperator(t)
-	c := o.cluster(t)
-	c.Finalizers = []string{"example.com/inventory"}
-	o.hub.Put(t, c)
-	if err := o.client.Delete(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	o.hub.Requests(true)
+	o := newOperator(t, func(c *clusterv1alpha1.Cluster, _ *corev1.Secret) { c.Finalizers = []string{"example.com/inventory"} })
+	o.deleteCluster(t)
 	if result := o.reconcile(t); result != (ctrl.Result{}) || o.members.Get("west") != nil {
 		t.Errorf("%v, connected: %t", result, o.members.Get("west") != nil)
 	}
-	if diff := cmp.Diff([]string{"PATCH clusters/west/status"}, o.hub.Requests(false)); diff != "" {
+	if diff := cmp.Diff([]string{"apply status"}, o.hub.Writes); diff != "" {
 		t.Errorf("written (-want +got)\n%s", diff)
 	}
 }
@@ -356,42 +416,50 @@ func TestReconcileLeft(t *testing.T) {
 // A request that the hub refuses is an error, names the object and is tried again; what comes after it is not done.
 func TestReconcileErrors(t *testing.T) {
 	refused := apierrors.NewInternalError(errors.New("no leader"))
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west", Name: "a"}}
 	for name, c := range map[string]struct {
-		method, path string
-		leaving      bool
-		want         string
+		request string
+		leaving bool
+		works   []client.Object
+		want    string
+		writes  []string
 	}{
-		"the Cluster cannot be read":      {"GET", "/clusters/west", false, "no leader"},
-		"the finalizer cannot be added":   {"PUT", "/clusters/west", false, "add the finalizer of Cluster west: "},
-		"the namespace cannot be created": {"POST", "/namespaces", false, "create namespace karmada-es-west: "},
-		"the status cannot be written":    {"PATCH", "/clusters/west/status", false, "no leader"},
-		"the Works cannot be listed":      {"GET", "/works", true, "list the Works of cluster west: "},
-		"a Work cannot be deleted":        {"DELETE", "/works/a", true, "delete Work karmada-es-west/a: "},
-		"the finalizer cannot be removed": {"PATCH", "/clusters/west", true, "remove the finalizer of Cluster west: "},
+		"the Cluster cannot be read":      {"get Cluster west", false, nil, "no leader", nil},
+		"the finalizer cannot be added":   {"update Cluster west", false, nil, "add the finalizer of Cluster west: ", nil},
+		"the namespace cannot be created": {"create Namespace karmada-es-west", false, nil, "create namespace karmada-es-west: ", []string{"update Cluster west"}},
+		"the status cannot be written":    {"apply status", false, nil, "write the status of Cluster west: ", []string{"update Cluster west", "create Namespace karmada-es-west"}},
+		"the Works cannot be listed":      {"list Work", true, nil, "list the Works of cluster west: ", []string{"apply status"}},
+		"a Work cannot be deleted":        {"delete Work a", true, []client.Object{work}, "delete Work karmada-es-west/a: ", []string{"apply status"}},
+		"the finalizer cannot be removed": {"patch Cluster west", true, nil, "remove the finalizer of Cluster west: ", []string{"apply status"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOperator(t)
-			cluster := o.cluster(t)
-			if c.leaving {
-				if err := o.client.Delete(t.Context(), cluster); err != nil {
-					t.Fatal(err)
+			o := newOperator(t, func(cluster *clusterv1alpha1.Cluster, _ *corev1.Secret) {
+				if !c.leaving {
+					cluster.Finalizers = nil
 				}
+			}, c.works...)
+			if c.leaving {
+				o.deleteCluster(t)
 			} else {
-				cluster.Finalizers = nil
-				o.hub.Put(t, cluster)
-				o.hub.Remove("namespaces/karmada-es-west")
+				remove(t, o.hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-west"}})
 			}
-			if c.path == "/works/a" {
-				o.hub.Put(t, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west", Name: "a"}})
+			o.hub.Writes = nil
+			o.hub.On = adoptiontest.Refuse(c.request, refused)
+			o.hub.OnList = func(kind, _ string) error {
+				if c.request == "list "+kind {
+					return refused
+				}
+				return nil
 			}
-			o.hub.Fail = failAt(c.method, c.path, refused)
 			_, err := o.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "west"}})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
-			if o.hub.Object("clusters/west") == nil {
-				t.Error("the Cluster is gone")
+			if diff := cmp.Diff(c.writes, o.hub.Writes); diff != "" {
+				t.Errorf("written (-want +got)\n%s", diff)
 			}
+			o.hub.On, o.hub.OnList = nil, nil
+			o.cluster(t)
 		})
 	}
 }

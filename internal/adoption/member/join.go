@@ -28,6 +28,10 @@ func Join(ctx context.Context, hub client.Client, hubID, name string, config *re
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
+	return join(ctx, hub, member, hubID, name, config)
+}
+
+func join(ctx context.Context, hub, member client.Client, hubID, name string, config *rest.Config) error {
 	system := &corev1.Namespace{}
 	if err := member.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		return fmt.Errorf("get the ID of the cluster: %w", err)

@@ -3,7 +3,6 @@ package member
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
@@ -25,59 +25,78 @@ import (
 var account = accountName("hub")
 
 // newMember is a cluster that has not joined.
-func newMember(t *testing.T) *adoptiontest.APIServer {
+func newMember(t *testing.T) *adoptiontest.API {
 	t.Helper()
-	return adoptiontest.NewAPIServer(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "id-of-west"}})
+	return adoptiontest.NewAPI(t, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "id-of-west"}})
 }
 
-// join has a cluster join as west.
-func join(t *testing.T, hub, member *adoptiontest.APIServer) {
+// joinAsWest is Join, once there is a connection.
+func joinAsWest(t *testing.T, hub, member *adoptiontest.API) error {
 	t.Helper()
-	if err := Join(t.Context(), hub.Client(t), "hub", "west", member.Config()); err != nil {
-		t.Fatal(err)
-	}
-	hub.Requests(true)
-	member.Requests(true)
+	config := &rest.Config{Host: "https://west", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("authority")}}
+	return join(t.Context(), hub, member, "hub", "west", config)
 }
 
-func read[T client.Object](t *testing.T, s *adoptiontest.APIServer, key string, object T) T {
+// read gets an object of a namespace, if it is in one, and a name: "namespace/name".
+func read[T client.Object](t *testing.T, api client.Reader, key string, object T) T {
 	t.Helper()
 	namespace, name, namespaced := strings.Cut(key, "/")
 	if !namespaced {
 		namespace, name = "", key
 	}
-	if err := s.Client(t).Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
+	if err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
 		t.Fatal(err)
 	}
 	return object
 }
 
-var (
-	hubOfJoined    = []string{"clusters/west", "namespaces/karmada-cluster", "namespaces/karmada-es-west", "secrets/karmada-cluster/west"}
-	memberOfJoined = []string{
-		"clusterrolebindings/fairlead-member-" + account, "clusterroles/fairlead-member", "clusterroles/fairlead-member-common",
-		"namespaces/fairlead-member", "namespaces/kube-system", "rolebindings/fairlead-member/" + account, "roles/fairlead-member/" + account,
-		"serviceaccounts/fairlead-member/" + account,
+// remove deletes an object, whatever finalizers it has.
+func remove(t *testing.T, api *adoptiontest.API, object client.Object) {
+	t.Helper()
+	on := api.On
+	api.On = nil
+	defer func() { api.On = on }()
+	if !api.Exists(t, object) {
+		return
 	}
+	object.SetFinalizers(nil)
+	if err := api.Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if err := api.Delete(t.Context(), object); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a join writes, in this order. The token comes after all that the token is for, and the Cluster, with which the operator
+// begins, comes last.
+var (
+	memberWrites = []string{
+		"create Namespace fairlead-member", "create ClusterRole fairlead-member", "create ClusterRole fairlead-member-common",
+		"create ServiceAccount " + account, "create Role " + account, "create RoleBinding " + account,
+		"create ClusterRoleBinding fairlead-member-" + account, "create token ServiceAccount " + account,
+	}
+	hubWrites = []string{"create Namespace karmada-cluster", "create Namespace karmada-es-west", "create Secret west", "create Cluster west"}
 )
 
-func isJoined(t *testing.T, hub, member *adoptiontest.APIServer) {
+func isJoined(t *testing.T, hub, member *adoptiontest.API) {
 	t.Helper()
-	if diff := cmp.Diff(hubOfJoined, hub.Keys()); diff != "" {
-		t.Errorf("the hub has (-want +got)\n%s", diff)
+	for _, object := range append(memberRoles(), accountObjects(account)...) {
+		if !member.Exists(t, object) {
+			t.Errorf("the cluster has no %s", describe(member, object))
+		}
 	}
-	if diff := cmp.Diff(memberOfJoined, member.Keys()); diff != "" {
-		t.Errorf("the cluster has (-want +got)\n%s", diff)
+	for _, namespace := range []string{"karmada-cluster", "karmada-es-west"} {
+		read(t, hub, namespace, &corev1.Namespace{})
 	}
 	secret := read(t, hub, "karmada-cluster/west", &corev1.Secret{})
-	expires := adoptiontest.TokensFrom.Add(TokenLifetime).Format(time.RFC3339)
-	if !strings.HasPrefix(string(secret.Data["token"]), "token-") || string(secret.Data["caBundle"]) != string(member.Authority()) ||
-		secret.Annotations[model.AnnotationAccount] != account || secret.Annotations[model.AnnotationExpires] != expires {
+	if string(secret.Data["token"]) != "fake-token" || string(secret.Data["caBundle"]) != "authority" ||
+		secret.Annotations[model.AnnotationAccount] != account || isRenewalDue(secret, time.Now()) {
 		t.Errorf("the Secret has %v, %v", secret.Annotations, secret.Data)
 	}
 	c := read(t, hub, "west", &clusterv1alpha1.Cluster{})
 	want := clusterv1alpha1.ClusterSpec{
-		ID: "id-of-west", SyncMode: "Push", APIEndpoint: member.URL,
+		ID: "id-of-west", SyncMode: "Push", APIEndpoint: "https://west",
 		SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "west"},
 	}
 	if diff := cmp.Diff(want, c.Spec); diff != "" || !slices.Contains(c.Finalizers, model.FinalizerCluster) {
@@ -85,59 +104,66 @@ func isJoined(t *testing.T, hub, member *adoptiontest.APIServer) {
 	}
 }
 
-// Killed at any write, on the hub or in the cluster, a join ends in the same place when it is run again. The token that the hub can
-// use comes after all that the token is for, and the Cluster, with which the operator begins, comes last.
-func TestJoinInterruptedAtEveryWrite(t *testing.T) {
-	const writes = 12
-	for kill := range writes + 1 {
-		hub, member := adoptiontest.NewAPIServer(t), newMember(t)
-		var done []string
-		fail := func(r *http.Request) error {
-			if r.Method == http.MethodGet {
-				return nil
+// A join that is refused at any write names the object, writes nothing after it, and ends in the same place when it is run again.
+func TestJoinFails(t *testing.T) {
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "it", errors.New("no"))
+	for i, want := range []string{
+		"create namespace fairlead-member: ", "create ClusterRole fairlead-member: ", "create ClusterRole fairlead-member-common: ",
+		"create ServiceAccount fairlead-member/" + account + ": ", "create Role fairlead-member/" + account + ": ",
+		"create RoleBinding fairlead-member/" + account + ": ", "create ClusterRoleBinding fairlead-member-" + account + ": ",
+		"request a token from the cluster: ",
+		"create namespace karmada-cluster on the hub: ", "create namespace karmada-es-west on the hub: ",
+		"write Secret karmada-cluster/west on the hub: ", "write Cluster west on the hub: ",
+	} {
+		all := append(slices.Clone(memberWrites), hubWrites...)
+		t.Run(all[i], func(t *testing.T) {
+			hub, member := adoptiontest.NewAPI(t, nil), newMember(t)
+			refuse := adoptiontest.Refuse(all[i], refused)
+			hub.On, member.On = refuse, refuse
+			if err := joinAsWest(t, hub, member); !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("got %v", err)
 			}
-			if len(done) == kill {
-				return errors.New("killed")
+			if diff := cmp.Diff(all[:i], append(slices.Clone(member.Writes), hub.Writes...)); i > 0 && diff != "" {
+				t.Errorf("written (-want +got)\n%s", diff)
 			}
-			done = append(done, r.Method+" "+r.URL.Path)
-			return nil
-		}
-		hub.Fail, member.Fail = fail, fail
-		err := Join(t.Context(), hub.Client(t), "hub", "west", member.Config())
-		if kill == writes {
-			if err != nil || len(done) != writes || !strings.HasSuffix(done[writes-1], "/clusters") || !strings.HasSuffix(done[writes-2], "/secrets") {
-				t.Errorf("undisturbed: %v, and %d writes: %v", err, len(done), done)
+			hub.On, member.On = nil, nil
+			if err := joinAsWest(t, hub, member); err != nil {
+				t.Fatal(err)
 			}
-		} else if err == nil {
-			t.Errorf("killed after %d writes, and nothing is told", kill)
-		}
-		hub.Fail, member.Fail = nil, nil
-		join(t, hub, member)
-		isJoined(t, hub, member)
+			isJoined(t, hub, member)
+		})
 	}
 }
 
 // To join again gets a new token and the roles of this version, and keeps what users and controllers have written.
 func TestJoinAgain(t *testing.T) {
-	hub, member := adoptiontest.NewAPIServer(t), newMember(t)
-	join(t, hub, member)
-	token := read(t, hub, "karmada-cluster/west", &corev1.Secret{}).Data["token"]
+	hub, member := adoptiontest.NewAPI(t, nil), newMember(t)
+	if err := joinAsWest(t, hub, member); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]string{memberWrites, hubWrites}, [][]string{member.Writes, hub.Writes}); diff != "" {
+		t.Errorf("the first time, written (-want +got)\n%s", diff)
+	}
+	secret := read(t, hub, "karmada-cluster/west", &corev1.Secret{})
+	secret.Data["token"] = []byte("former")
 	c := read(t, hub, "west", &clusterv1alpha1.Cluster{})
-	c.Labels, c.Spec.APIEndpoint = map[string]string{"region": "eu"}, "https://former.example.com"
+	c.UID, c.Labels, c.Spec.APIEndpoint = "first", map[string]string{"region": "eu"}, "https://former.example.com"
 	c.Finalizers = append(c.Finalizers, "example.com/inventory")
-	hub.Put(t, c)
 	aggregated := read(t, member, model.MemberRole, &rbacv1.ClusterRole{})
 	aggregated.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}}}
 	common := read(t, member, model.MemberRole+"-common", &rbacv1.ClusterRole{})
 	common.Rules = nil
-	member.Put(t, aggregated, common)
-
-	join(t, hub, member)
-	isJoined(t, hub, member)
-	if now := read(t, hub, "karmada-cluster/west", &corev1.Secret{}).Data["token"]; string(now) == string(token) {
-		t.Errorf("the token is still %s", now)
+	for _, err := range []error{hub.Update(t.Context(), secret), hub.Update(t.Context(), c), member.Update(t.Context(), aggregated), member.Update(t.Context(), common)} {
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	if now := read(t, hub, "west", &clusterv1alpha1.Cluster{}); now.Labels["region"] != "eu" || now.UID != c.UID || len(now.Finalizers) != 2 {
+
+	if err := joinAsWest(t, hub, member); err != nil {
+		t.Fatal(err)
+	}
+	isJoined(t, hub, member)
+	if now := read(t, hub, "west", &clusterv1alpha1.Cluster{}); now.Labels["region"] != "eu" || now.UID != "first" || len(now.Finalizers) != 2 {
 		t.Errorf("the Cluster has labels %v, finalizers %v", now.Labels, now.Finalizers)
 	}
 	if now := read(t, member, model.MemberRole, &rbacv1.ClusterRole{}); len(now.Rules) != 1 {
@@ -155,108 +181,105 @@ func TestJoinRefused(t *testing.T) {
 	}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "", errors.New("no"))
 	for name, c := range map[string]struct {
-		as              string
-		have            *clusterv1alpha1.Cluster
+		have            []client.Object
 		onHub, inMember error
 		want            string
 	}{
-		"the cluster has joined under another name": {"west", cluster("east", "id-of-west"), nil, nil, "this cluster has joined as east already: `fairlead unjoin east` first"},
-		"another cluster has the name":              {"west", cluster("west", "id-of-another"), nil, nil, "another cluster has joined as west: choose another name"},
-		"a name that no namespace can have":         {"West", nil, nil, nil, `"West" cannot be the name of a cluster`},
-		"the hub may not be read":                   {"west", nil, forbidden, nil, "list the clusters that have joined: "},
-		"the cluster may not be read":               {"west", nil, nil, forbidden, "get the ID of the cluster: "},
+		"the cluster has joined under another name": {have: []client.Object{cluster("east", "id-of-west")}, want: "this cluster has joined as east already: `fairlead unjoin east` first"},
+		"another cluster has the name":              {have: []client.Object{cluster("east", "id-of-east"), cluster("west", "id-of-another")}, want: "another cluster has joined as west: choose another name"},
+		"the hub may not be read":                   {onHub: forbidden, want: "list the clusters that have joined: "},
+		"the cluster may not be read":               {inMember: forbidden, want: "get the ID of the cluster: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub, member := adoptiontest.NewAPIServer(t), newMember(t)
-			if c.have != nil {
-				hub.Put(t, c.have)
-			}
-			failing := func(err error, path string) func(*http.Request) error {
-				return func(r *http.Request) error {
-					if strings.HasSuffix(r.URL.Path, path) {
-						return err
-					}
-					return nil
-				}
-			}
-			hub.Fail, member.Fail = failing(c.onHub, "/clusters"), failing(c.inMember, "/kube-system")
-			err := Join(t.Context(), hub.Client(t), "hub", c.as, member.Config())
-			if err == nil || !strings.Contains(err.Error(), c.want) {
+			hub, member := adoptiontest.NewAPI(t, nil, c.have...), newMember(t)
+			hub.OnList = func(string, string) error { return c.onHub }
+			member.On = adoptiontest.Refuse("get Namespace kube-system", c.inMember)
+			if err := joinAsWest(t, hub, member); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
-			if written := append(hub.Requests(false), member.Requests(false)...); len(written) > 0 {
+			if written := append(hub.Writes, member.Writes...); len(written) > 0 {
 				t.Errorf("written: %v", written)
 			}
 		})
 	}
+	t.Run("a name that no namespace can have", func(t *testing.T) {
+		hub := adoptiontest.NewAPI(t, nil)
+		err := Join(t.Context(), hub, "hub", "West", &rest.Config{Host: "https://west"})
+		if err == nil || !strings.HasPrefix(err.Error(), `"West" cannot be the name of a cluster`) || len(hub.Writes) > 0 {
+			t.Errorf("got %v, and written: %v", err, hub.Writes)
+		}
+	})
 }
 
 // A cluster joins while a namespace of its earlier membership is still being deleted.
 func TestEnsureNamespace(t *testing.T) {
-	deleting := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: "karmada-es-west", UID: "former", Finalizers: []string{"kubernetes"}, DeletionTimestamp: &metav1.Time{Time: adoptiontest.TokensFrom},
-	}}
-	existing := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-west", UID: "former"}}
+	named := func() *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-west"}}
+	}
+	existing := named()
+	existing.UID = "former"
+	deleting := existing.DeepCopy()
+	deleting.Finalizers, deleting.DeletionTimestamp = []string{"example.com/kept"}, &metav1.Time{Time: issued}
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "karmada-es-west", errors.New("no"))
+	// removedAt has the former one go before a request, counted from 1.
+	removedAt := func(at int) func(*testing.T, *adoptiontest.API, int, func()) error {
+		return func(t *testing.T, hub *adoptiontest.API, n int, _ func()) error {
+			if n == at {
+				remove(t, hub, named())
+			}
+			return nil
+		}
+	}
 	for name, c := range map[string]struct {
 		have *corev1.Namespace
 		// meanwhile is called before each request, with their number.
-		meanwhile func(s *adoptiontest.APIServer, n int, interrupt func() error) error
+		meanwhile func(t *testing.T, hub *adoptiontest.API, n int, interrupt func()) error
 		created   bool
 		want      string
 	}{
-		"there is none":       {nil, nil, true, ""},
-		"there is one":        {existing, nil, false, ""},
-		"creation is refused": {nil, func(*adoptiontest.APIServer, int, func() error) error { return refused }, false, "forbidden"},
-		"the former one goes while it is waited for": {deleting, func(s *adoptiontest.APIServer, n int, _ func() error) error {
-			if n == 3 {
-				s.Remove("namespaces/karmada-es-west")
-			}
-			return nil
-		}, true, ""},
-		"the former one goes before it is read": {deleting, func(s *adoptiontest.APIServer, n int, _ func() error) error {
+		"there is none": {created: true},
+		"there is one":  {have: existing},
+		"creation is refused": {
+			meanwhile: func(*testing.T, *adoptiontest.API, int, func()) error { return refused }, want: "forbidden",
+		},
+		"the existing one cannot be read": {have: existing, meanwhile: func(_ *testing.T, _ *adoptiontest.API, n int, _ func()) error {
 			if n == 2 {
-				s.Remove("namespaces/karmada-es-west")
+				return refused
 			}
 			return nil
-		}, true, ""},
-		"the former one stays": {deleting, func(_ *adoptiontest.APIServer, n int, interrupt func() error) error {
+		}, want: "forbidden"},
+		"the former one goes while it is waited for": {have: deleting, meanwhile: removedAt(3), created: true},
+		"the former one goes before it is read":      {have: deleting, meanwhile: removedAt(2), created: true},
+		"the former one stays": {have: deleting, meanwhile: func(_ *testing.T, _ *adoptiontest.API, n int, interrupt func()) error {
 			if n == 3 {
-				return interrupt()
+				interrupt()
+				return context.Canceled
 			}
 			return nil
-		}, false, "the namespace is still being deleted: see its status for what is left, and run the command again"},
+		}, want: "the namespace is still being deleted: see its status for what is left, and run the command again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := adoptiontest.NewAPIServer(t)
+			hub := adoptiontest.NewAPI(t, nil)
 			if c.have != nil {
-				s.Put(t, c.have)
-			}
-			hub := s.Client(t)
-			// The first request of a kind is preceded by discovery.
-			if err := hub.List(t.Context(), &corev1.NamespaceList{}); err != nil {
-				t.Fatal(err)
+				hub = adoptiontest.NewAPI(t, nil, c.have.DeepCopy())
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			requests := 0
-			s.Fail = func(r *http.Request) error {
+			hub.On = func(string, client.Object) error {
 				if requests++; c.meanwhile != nil {
-					return c.meanwhile(s, requests, func() error {
-						cancel()
-						return adoptiontest.UntilClosed(r)
-					})
+					return c.meanwhile(t, hub, requests, cancel)
 				}
 				return nil
 			}
-			err := ensureNamespace(ctx, hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-west"}})
+			err := ensureNamespace(ctx, hub, named())
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got %v", err)
 			}
-			s.Fail = nil
+			hub.On = nil
 			if err == nil {
-				if now := read(t, s, "karmada-es-west", &corev1.Namespace{}); (now.UID != "former") != c.created || now.DeletionTimestamp != nil {
+				if now := read(t, hub, "karmada-es-west", &corev1.Namespace{}); (now.UID != "former") != c.created || now.DeletionTimestamp != nil {
 					t.Errorf("namespace %s, deleted %v", now.UID, now.DeletionTimestamp)
 				}
 			}

@@ -68,7 +68,7 @@ func accountObjects(account string) []client.Object {
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
 		},
 		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: memberMeta("", model.MemberRole+"-"+account, model.LabelMemberBinding), Subjects: subjects,
+			ObjectMeta: memberMeta("", memberBindingName(account), model.LabelMemberBinding), Subjects: subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: model.MemberRole},
 		},
 	}
@@ -104,25 +104,35 @@ func deleteRBAC(ctx context.Context, config *rest.Config, account string, admini
 	if err != nil {
 		return "", fmt.Errorf("connect to the cluster: %w", err)
 	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: model.MemberRole + "-" + account}}
-	serviceAccount := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: model.MemberNamespace, Name: account}}
-	if !administrator {
-		rest := fmt.Sprintf("ClusterRole %s and ClusterRoleBinding %s, which are unused", model.MemberRole, binding.Name)
-		if err := member.Delete(ctx, serviceAccount); client.IgnoreNotFound(err) != nil {
-			return fmt.Sprintf("ServiceAccount %s/%s, %s", model.MemberNamespace, account, rest), nil
-		}
-		return rest, nil
+	if administrator {
+		return "", deleteAccountAndRoles(ctx, member, account)
 	}
+	return deleteAccount(ctx, member, account), nil
+}
+
+func memberBindingName(account string) string { return model.MemberRole + "-" + account }
+
+// deleteAccount describes what is left.
+func deleteAccount(ctx context.Context, member client.Client, account string) string {
+	left := fmt.Sprintf("ClusterRole %s and ClusterRoleBinding %s, which are unused", model.MemberRole, memberBindingName(account))
+	serviceAccount := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: model.MemberNamespace, Name: account}}
+	if err := member.Delete(ctx, serviceAccount); client.IgnoreNotFound(err) != nil {
+		return fmt.Sprintf("ServiceAccount %s/%s, %s", model.MemberNamespace, account, left)
+	}
+	return left
+}
+
+func deleteAccountAndRoles(ctx context.Context, member client.Client, account string) error {
 	if err := deleteObjects(ctx, member, accountObjects(account)...); err != nil {
-		return "", err
+		return err
 	}
 	var others rbacv1.ClusterRoleBindingList
 	if err := member.List(ctx, &others, client.HasLabels{model.LabelMemberBinding}); err != nil || len(others.Items) > 0 {
 		// Another hub has joined the cluster too.
-		return "", err
+		return err
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: model.MemberNamespace}}
-	return "", deleteObjects(ctx, member, append(memberRoles(), namespace)...)
+	return deleteObjects(ctx, member, append(memberRoles(), namespace)...)
 }
 
 func deleteObjects(ctx context.Context, c client.Client, objects ...client.Object) error {

@@ -15,15 +15,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
+// issued is when the tokens of the tests were.
+var issued = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // A token is renewed when a third of its lifetime is left, whatever lifetime the cluster has granted.
 func TestRenewal(t *testing.T) {
-	issued := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		lifetime, age time.Duration
 		want          bool
@@ -51,42 +54,57 @@ func TestRenewal(t *testing.T) {
 
 // A token is renewed for the account that it is of; one that cannot be renewed stays, and the cluster stays ready.
 func TestRenewToken(t *testing.T) {
-	due, early := adoptiontest.TokensFrom.Add(TokenLifetime*2/3), adoptiontest.TokensFrom.Add(TokenLifetime/2)
+	due, early := issued.Add(TokenLifetime*2/3), issued.Add(TokenLifetime/2)
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, account, errors.New("no"))
 	for name, c := range map[string]struct {
 		now      time.Time
 		secret   func(*corev1.Secret)
 		inMember error
 		// rejoined has another client write the Secret before the operator does.
-		rejoined           bool
-		requested, renewed bool
+		rejoined bool
+		// requested is the account that a token is requested for.
+		requested string
+		renewed   bool
 	}{
 		"not due":                             {now: early},
-		"due":                                 {now: due, requested: true, renewed: true},
+		"due":                                 {now: due, requested: account, renewed: true},
 		"of a user, who has named no account": {now: due, secret: func(s *corev1.Secret) { delete(s.Annotations, model.AnnotationAccount) }},
 		"issued at an unknown time":           {now: due, secret: func(s *corev1.Secret) { s.Annotations[model.AnnotationIssued] = "yesterday" }},
 		"expires at an unknown time":          {now: due, secret: func(s *corev1.Secret) { delete(s.Annotations, model.AnnotationExpires) }},
-		"of an account that is gone":          {now: due, secret: func(s *corev1.Secret) { s.Annotations[model.AnnotationAccount] = "hub-former" }, requested: true},
-		"the cluster refuses":                 {now: due, inMember: forbidden, requested: true},
-		"the cluster has joined meanwhile":    {now: due, rejoined: true, requested: true},
+		"of an account that is gone":          {now: due, secret: func(s *corev1.Secret) { s.Annotations[model.AnnotationAccount] = "hub-former" }, requested: "hub-former"},
+		"the cluster refuses":                 {now: due, inMember: forbidden, requested: account},
+		"the cluster has joined meanwhile":    {now: due, rejoined: true, requested: account},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOperator(t)
+			o := newOperator(t, func(_ *clusterv1alpha1.Cluster, secret *corev1.Secret) {
+				if c.secret != nil {
+					c.secret(secret)
+				}
+			})
 			o.now = func() time.Time { return c.now }
-			secret := read(t, o.hub, "karmada-cluster/west", &corev1.Secret{})
-			if c.secret != nil {
-				c.secret(secret)
+			m, err := o.members.Connect(t.Context(), o.cluster(t))
+			if err != nil {
+				t.Fatal(err)
 			}
-			secret.Data[secretToken] = []byte("former")
-			o.hub.Put(t, secret)
-			o.member.Fail = failAt(http.MethodPost, "/token", c.inMember)
+			west := adoptiontest.NewAPI(t, nil, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: model.MemberNamespace, Name: account}})
+			m.API = west
+			requested := ""
+			west.On = func(verb string, object client.Object) error {
+				if _, ok := object.(*corev1.ServiceAccount); !ok || verb != "create token" {
+					t.Errorf("%s %s", verb, object.GetName())
+				}
+				requested += object.GetName()
+				return c.inMember
+			}
 			want := "former"
 			if c.rejoined {
 				want = "of the join"
-				o.hub.Fail = func(r *http.Request) error {
-					if r.Method == http.MethodPut {
+				o.hub.On = func(verb string, object client.Object) error {
+					if _, ok := object.(*corev1.Secret); ok && verb == "update" {
+						o.hub.On = nil
+						secret := read(t, o.hub, "karmada-cluster/west", &corev1.Secret{})
 						secret.Data[secretToken] = []byte(want)
-						o.hub.Put(t, secret)
+						return o.hub.Update(t.Context(), secret)
 					}
 					return nil
 				}
@@ -94,13 +112,12 @@ func TestRenewToken(t *testing.T) {
 			if result := o.reconcile(t); result.RequeueAfter != checkInterval {
 				t.Errorf("checked again after %s", result.RequeueAfter)
 			}
-			requests := o.member.Requests(false)
-			if (len(requests) == 1) != c.requested || c.requested && !strings.HasSuffix(requests[0], "/token") {
-				t.Errorf("requested: %v", requests)
+			if requested != c.requested {
+				t.Errorf("requested for %q", requested)
 			}
 			now := read(t, o.hub, "karmada-cluster/west", &corev1.Secret{})
 			if c.renewed {
-				if isRenewalDue(now, c.now) || !strings.HasPrefix(string(now.Data[secretToken]), "token-") || string(now.Data[secretAuthority]) != string(o.member.Authority()) {
+				if isRenewalDue(now, c.now) || string(now.Data[secretToken]) != "fake-token" || string(now.Data[secretAuthority]) != string(o.server.authority()) {
 					t.Errorf("the Secret has %v, %v", now.Annotations, now.Data)
 				}
 			} else if got := string(now.Data[secretToken]); got != want {

@@ -3,7 +3,7 @@ package member
 import (
 	"context"
 	"errors"
-	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
@@ -21,101 +23,152 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// release does what the operator does with a Cluster that is being deleted and has no Works, before the Cluster is read again.
-func release(hub *adoptiontest.APIServer) func(*http.Request) error {
-	return func(r *http.Request) error {
-		if c := hub.Object("clusters/west"); r.Method == http.MethodGet && c != nil && c.GetDeletionTimestamp() != nil {
-			hub.Remove("clusters/west")
-		}
-		return nil
-	}
+var (
+	rolesLeft   = "ClusterRole fairlead-member and ClusterRoleBinding fairlead-member-" + account + ", which are unused"
+	accountLeft = "ServiceAccount fairlead-member/" + account + " and ClusterRole fairlead-member"
+)
+
+// hubOfWest is a hub that a cluster has joined as west, and that has nothing to release there.
+func hubOfWest(t *testing.T, endpoint string) *adoptiontest.API {
+	t.Helper()
+	cluster, secret, namespace := joinedAsWest(endpoint, nil)
+	cluster.Finalizers = nil
+	return adoptiontest.NewAPI(t, nil, cluster, secret, namespace)
 }
 
-// What a hub leaves in a cluster is what its access does not suffice to delete, and the command names all of it.
-func TestUnjoin(t *testing.T) {
-	rolesLeft := "ClusterRole fairlead-member and ClusterRoleBinding fairlead-member-" + account + ", which are unused"
-	accountLeft := "ServiceAccount fairlead-member/" + account + " and ClusterRole fairlead-member"
-	otherHub := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "fairlead-member-hub-other", Labels: map[string]string{model.LabelMemberBinding: "true"}}}
-	without := func(keys ...string) []string {
-		return slices.DeleteFunc(slices.Clone(memberOfJoined), func(key string) bool { return slices.Contains(keys, key) })
+// leftovers are the objects that a hub has of a cluster.
+func leftovers(t *testing.T, hub *adoptiontest.API) []string {
+	t.Helper()
+	var all []string
+	cluster, secret, namespace := joinedAsWest("", nil)
+	for _, object := range []client.Object{cluster, secret, namespace} {
+		if hub.Exists(t, object) {
+			all = append(all, describe(hub, object))
+		}
 	}
-	binding, serviceAccount := memberOfJoined[0], "serviceaccounts/fairlead-member/"+account
+	return all
+}
+
+// Nothing is left on the hub, and the command names all that it could not delete in the cluster.
+func TestUnjoin(t *testing.T) {
+	silent := httptest.NewServer(nil)
+	silent.Close()
+	cluster, secret, namespace := joinedAsWest(silent.URL, nil)
 	for name, c := range map[string]struct {
-		administrator bool
-		options       UnjoinOptions
-		prepare       func(t *testing.T, hub, member *adoptiontest.APIServer)
-		left          string
-		inMember      []string
+		options UnjoinOptions
+		removed []client.Object
+		// meanwhile is removed by another client before the Cluster is annotated.
+		meanwhile client.Object
+		left      string
 	}{
-		"with the token of the hub": {left: rolesLeft, inMember: without(serviceAccount)},
-		"with the token of the hub, whose account is deleted already": {
-			prepare: func(_ *testing.T, _, member *adoptiontest.APIServer) { member.Remove(serviceAccount) },
-			left:    rolesLeft, inMember: without(serviceAccount),
-		},
-		"with the token of the hub, which is refused": {
-			prepare: func(_ *testing.T, _, member *adoptiontest.APIServer) {
-				member.Fail = func(*http.Request) error { return apierrors.NewUnauthorized("expired") }
-			},
-			left: "ServiceAccount fairlead-member/" + account + ", " + rolesLeft, inMember: memberOfJoined,
-		},
-		"as an administrator": {
-			administrator: true,
-			inMember:      []string{"namespaces/kube-system"},
-		},
-		"as an administrator, while another hub uses the roles": {
-			administrator: true,
-			prepare:       func(t *testing.T, _, member *adoptiontest.APIServer) { member.Put(t, otherHub) },
-			inMember:      append([]string{"clusterrolebindings/fairlead-member-hub-other"}, without(binding, serviceAccount, "rolebindings/fairlead-member/"+account, "roles/fairlead-member/"+account)...),
-		},
-		"abandoned":                     {options: UnjoinOptions{Abandon: true}, left: accountLeft, inMember: memberOfJoined},
-		"abandoned by an administrator": {administrator: true, options: UnjoinOptions{Abandon: true}, inMember: []string{"namespaces/kube-system"}},
-		"without its Secret": {
-			prepare: func(_ *testing.T, hub, _ *adoptiontest.APIServer) { hub.Remove("secrets/karmada-cluster/west") },
-			left:    accountLeft, inMember: memberOfJoined,
-		},
-		"while another client deletes the Cluster": {
-			prepare: func(_ *testing.T, hub, _ *adoptiontest.APIServer) {
-				operator := hub.Fail
-				hub.Fail = func(r *http.Request) error {
-					if r.Method == http.MethodPatch {
-						hub.Remove("clusters/west")
-					}
-					return operator(r)
-				}
-			},
-			left: rolesLeft, inMember: without(serviceAccount),
-		},
-		"again, after it was interrupted when the Cluster was gone": {
-			prepare: func(_ *testing.T, hub, _ *adoptiontest.APIServer) { hub.Remove("clusters/west") },
-			left:    accountLeft, inMember: memberOfJoined,
-		},
-		"again, after it was interrupted when its namespace was deleted": {
-			prepare: func(_ *testing.T, hub, _ *adoptiontest.APIServer) {
-				hub.Remove("clusters/west")
-				hub.Remove("namespaces/karmada-es-west")
-			},
-			left: accountLeft, inMember: memberOfJoined,
-		},
+		"abandoned":                                                      {options: UnjoinOptions{Abandon: true}, left: accountLeft},
+		"from a cluster that does not respond":                           {left: "ServiceAccount fairlead-member/" + account + ", " + rolesLeft},
+		"without its Secret":                                             {removed: []client.Object{secret}, left: accountLeft},
+		"while another client deletes the Cluster":                       {options: UnjoinOptions{Abandon: true}, meanwhile: cluster, left: accountLeft},
+		"again, after it was interrupted when the Cluster was gone":      {removed: []client.Object{cluster}, left: accountLeft},
+		"again, after it was interrupted when its namespace was deleted": {removed: []client.Object{cluster, namespace}, left: accountLeft},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub, member := adoptiontest.NewAPIServer(t), newMember(t)
-			join(t, hub, member)
-			hub.Fail = release(hub)
-			if c.prepare != nil {
-				c.prepare(t, hub, member)
+			hub := hubOfWest(t, silent.URL)
+			for _, object := range c.removed {
+				remove(t, hub, object.DeepCopyObject().(client.Object))
 			}
-			if c.administrator {
-				c.options.Member = member.Config()
+			hub.On = func(verb string, _ client.Object) error {
+				if verb == "patch" && c.meanwhile != nil {
+					remove(t, hub, c.meanwhile.DeepCopyObject().(client.Object))
+				}
+				return nil
 			}
-			left, err := Unjoin(t.Context(), hub.Client(t), "hub", "west", c.options)
+			left, err := Unjoin(t.Context(), hub, "hub", "west", c.options)
 			if err != nil || left != c.left {
 				t.Errorf("left: %s\nwant: %s\n%v", left, c.left, err)
 			}
-			if diff := cmp.Diff([]string{"namespaces/karmada-cluster"}, hub.Keys()); diff != "" {
-				t.Errorf("the hub has (-want +got)\n%s", diff)
+			if all := leftovers(t, hub); len(all) > 0 {
+				t.Errorf("the hub has %v", all)
 			}
-			if diff := cmp.Diff(c.inMember, member.Keys()); diff != "" {
-				t.Errorf("the cluster has (-want +got)\n%s", diff)
+		})
+	}
+}
+
+// With its own token a hub can delete its account, and names the rest.
+func TestDeleteAccount(t *testing.T) {
+	serviceAccount := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: model.MemberNamespace, Name: account}}
+	for name, c := range map[string]struct {
+		have []client.Object
+		err  error
+		left string
+	}{
+		"deleted":         {have: []client.Object{serviceAccount}, left: rolesLeft},
+		"deleted already": {left: rolesLeft},
+		"token refused":   {have: []client.Object{serviceAccount}, err: apierrors.NewUnauthorized("expired"), left: "ServiceAccount fairlead-member/" + account + ", " + rolesLeft},
+	} {
+		t.Run(name, func(t *testing.T) {
+			member := adoptiontest.NewAPI(t, nil, c.have...)
+			member.On = adoptiontest.Refuse("delete ServiceAccount "+account, c.err)
+			if left := deleteAccount(t.Context(), member, account); left != c.left {
+				t.Errorf("left: %s\nwant: %s", left, c.left)
+			}
+			if member.Exists(t, serviceAccount.DeepCopy()) != (c.err != nil) {
+				t.Error("the account is not as the command says")
+			}
+		})
+	}
+}
+
+// An administrator deletes all that a hub has in a cluster, except for the roles while another hub uses them. After a failure the
+// same is done when it is asked for again.
+func TestDeleteAccountAndRoles(t *testing.T) {
+	otherHub := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "fairlead-member-hub-other", Labels: map[string]string{model.LabelMemberBinding: "true"}}}
+	ofUser := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "view"}}
+	own := []string{
+		"delete ServiceAccount " + account, "delete Role " + account, "delete RoleBinding " + account, "delete ClusterRoleBinding fairlead-member-" + account,
+	}
+	all := append(slices.Clone(own), "delete ClusterRole fairlead-member", "delete ClusterRole fairlead-member-common", "delete Namespace fairlead-member")
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "it", errors.New("no"))
+	for name, c := range map[string]struct {
+		others      []client.Object
+		refuse      string
+		mayNotList  bool
+		want        string
+		writes      []string
+		writesAgain []string
+	}{
+		"the only hub":                     {others: []client.Object{ofUser}, writes: all},
+		"while another hub uses the roles": {others: []client.Object{otherHub}, writes: own},
+		"the account may not be deleted":   {refuse: all[0], want: "delete ServiceAccount fairlead-member/" + account + ": ", writesAgain: all},
+		"the binding may not be deleted":   {refuse: all[3], want: "delete ClusterRoleBinding fairlead-member-" + account + ": ", writes: all[:3], writesAgain: all[3:]},
+		"other bindings may not be listed": {mayNotList: true, want: "x \"it\" is forbidden", writes: own, writesAgain: all[4:]},
+		"a role may not be deleted":        {refuse: all[5], want: "delete ClusterRole fairlead-member-common: ", writes: all[:5], writesAgain: all[5:]},
+		"the namespace may not be deleted": {refuse: all[6], want: "delete Namespace fairlead-member: ", writes: all[:6], writesAgain: all[6:]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			member := newMember(t)
+			for _, object := range c.others {
+				if err := member.Create(t.Context(), object.DeepCopyObject().(client.Object)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := createRBAC(t.Context(), member, account); err != nil {
+				t.Fatal(err)
+			}
+			member.Writes = nil
+			member.On = adoptiontest.Refuse(c.refuse, refused)
+			if c.mayNotList {
+				member.OnList = func(string, string) error { return refused }
+			}
+			err := deleteAccountAndRoles(t.Context(), member, account)
+			if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("got %v", err)
+			}
+			if diff := cmp.Diff(c.writes, member.Writes); diff != "" {
+				t.Errorf("written (-want +got)\n%s", diff)
+			}
+			member.Writes, member.On, member.OnList = nil, nil, nil
+			if err := deleteAccountAndRoles(t.Context(), member, account); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.writesAgain, member.Writes); diff != "" {
+				t.Errorf("again, written (-want +got)\n%s", diff)
 			}
 		})
 	}
@@ -124,58 +177,52 @@ func TestUnjoin(t *testing.T) {
 // While anything fails, the Secret stays: with it the command can be run again, and the operator still reaches the cluster.
 func TestUnjoinFails(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "west", errors.New("no"))
+	const cluster, secret, namespace = "Cluster west", "Secret karmada-cluster/west", "Namespace karmada-es-west"
 	for name, c := range map[string]struct {
-		name          string
-		method, path  string
-		inMember      bool
-		want          string
-		clusterIsGone bool
+		refuse string
+		want   string
+		left   []string
 	}{
-		"a cluster that has not joined":    {name: "east", want: "no cluster has joined as east: `fairlead clusters` shows those that have"},
-		"the Cluster may not be read":      {method: "GET", path: "/clusters/west", want: "get Cluster west: "},
-		"the Secret may not be read":       {method: "GET", path: "/secrets/west", want: "get Secret karmada-cluster/west: "},
-		"the Cluster may not be annotated": {method: "PATCH", path: "/clusters/west", want: "annotate Cluster west: "},
-		"the Cluster may not be deleted":   {method: "DELETE", path: "/clusters/west", want: "delete Cluster west: "},
-		"the binding may not be deleted":   {method: "DELETE", path: "/clusterrolebindings/" + "fairlead-member-" + account, inMember: true, want: "delete ClusterRoleBinding fairlead-member-" + account + ": ", clusterIsGone: true},
-		"other bindings may not be listed": {method: "GET", path: "/clusterrolebindings", inMember: true, want: "forbidden", clusterIsGone: true},
-		"a role may not be deleted":        {method: "DELETE", path: "/clusterroles/fairlead-member", inMember: true, want: "delete ClusterRole fairlead-member: ", clusterIsGone: true},
-		"the Secret may not be deleted":    {method: "DELETE", path: "/secrets/west", want: "delete Secret karmada-cluster/west: ", clusterIsGone: true},
-		"its namespace may not be deleted": {method: "DELETE", path: "/namespaces/karmada-es-west", want: "delete namespace karmada-es-west: ", clusterIsGone: true},
+		"the Cluster may not be read":      {"get Cluster west", "get Cluster west: ", []string{cluster, secret, namespace}},
+		"the Secret may not be read":       {"get Secret west", "get Secret karmada-cluster/west: ", []string{cluster, secret, namespace}},
+		"the Cluster may not be annotated": {"patch Cluster west", "annotate Cluster west: ", []string{cluster, secret, namespace}},
+		"the Cluster may not be deleted":   {"delete Cluster west", "delete Cluster west: ", []string{cluster, secret, namespace}},
+		"its namespace may not be deleted": {"delete Namespace karmada-es-west", "delete namespace karmada-es-west: ", []string{secret, namespace}},
+		"the Secret may not be deleted":    {"delete Secret west", "delete Secret karmada-cluster/west: ", []string{secret}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub, member := adoptiontest.NewAPIServer(t), newMember(t)
-			join(t, hub, member)
-			operator := release(hub)
-			failing := func(here bool) func(r *http.Request) error {
-				return func(r *http.Request) error {
-					if here && r.Method == c.method && strings.HasSuffix(r.URL.Path, c.path) {
-						return forbidden
-					}
-					return nil
-				}
-			}
-			fail := failing(!c.inMember)
-			hub.Fail = func(r *http.Request) error {
-				if err := fail(r); err != nil {
-					return err
-				}
-				return operator(r)
-			}
-			member.Fail = failing(c.inMember)
-			leaving := c.name
-			if leaving == "" {
-				leaving = "west"
-			}
-			_, err := Unjoin(t.Context(), hub.Client(t), "hub", leaving, UnjoinOptions{Member: member.Config()})
-			if err == nil || !strings.Contains(err.Error(), c.want) {
+			hub := hubOfWest(t, "https://west")
+			hub.On = adoptiontest.Refuse(c.refuse, forbidden)
+			if _, err := Unjoin(t.Context(), hub, "hub", "west", UnjoinOptions{Abandon: true}); !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
-			keys := hub.Keys()
-			if slices.Contains(keys, "clusters/west") == c.clusterIsGone || !slices.Contains(keys, "secrets/karmada-cluster/west") {
-				t.Errorf("the hub has %v", keys)
+			hub.On = nil
+			if diff := cmp.Diff(c.left, leftovers(t, hub)); diff != "" {
+				t.Errorf("the hub has (-want +got)\n%s", diff)
+			}
+			if left, err := Unjoin(t.Context(), hub, "hub", "west", UnjoinOptions{Abandon: true}); err != nil || left != accountLeft {
+				t.Errorf("again: %v, left: %s", err, left)
+			}
+			if all := leftovers(t, hub); len(all) > 0 {
+				t.Errorf("again: the hub has %v", all)
 			}
 		})
 	}
+	t.Run("a cluster that has not joined", func(t *testing.T) {
+		hub := hubOfWest(t, "https://west")
+		_, err := Unjoin(t.Context(), hub, "hub", "east", UnjoinOptions{})
+		if err == nil || err.Error() != "no cluster has joined as east: `fairlead clusters` shows those that have" || len(hub.Writes) > 0 {
+			t.Errorf("got %v, and written: %v", err, hub.Writes)
+		}
+	})
+	t.Run("an administrator who cannot connect", func(t *testing.T) {
+		hub := hubOfWest(t, "https://west")
+		config := &rest.Config{Host: "https://west", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("no certificate")}}
+		_, err := Unjoin(t.Context(), hub, "hub", "west", UnjoinOptions{Member: config})
+		if diff := cmp.Diff([]string{secret, namespace}, leftovers(t, hub)); err == nil || !strings.HasPrefix(err.Error(), "connect to the cluster: ") || diff != "" {
+			t.Errorf("got %v, and the hub has (-want +got)\n%s", err, diff)
+		}
+	})
 }
 
 // What an earlier run asked for no longer holds when the command is run without it.
@@ -193,13 +240,11 @@ func TestUnjoinAnnotations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hub := adoptiontest.NewAPIServer(t)
-			cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west", Annotations: c.before, Finalizers: []string{model.FinalizerCluster}}}
-			hub.Put(t, cluster)
+			hub := adoptiontest.NewAPI(t, nil, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west", Annotations: c.before, Finalizers: []string{model.FinalizerCluster}}})
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
-			cluster = read(t, hub, "west", cluster)
-			if err := deleteCluster(ctx, hub.Client(t), cluster, UnjoinOptions{DeleteResources: c.how.DeleteResources, Abandon: c.how.Abandon, Progress: func(int) { interrupt() }}); err == nil {
+			cluster := read(t, hub, "west", &clusterv1alpha1.Cluster{})
+			if err := deleteCluster(ctx, hub, cluster, UnjoinOptions{DeleteResources: c.how.DeleteResources, Abandon: c.how.Abandon, Progress: func(int) { interrupt() }}); err == nil {
 				t.Error("the Cluster is still there, and that is not told")
 			}
 			now := read(t, hub, "west", &clusterv1alpha1.Cluster{})
@@ -216,7 +261,7 @@ func TestUnjoinWaits(t *testing.T) {
 		return &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
 	ready := func(is metav1.ConditionStatus) []metav1.Condition {
-		return []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: is, Reason: "R", Message: "connection refused", LastTransitionTime: metav1.Time{Time: adoptiontest.TokensFrom}}}
+		return []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: is, Reason: "R", Message: "connection refused", LastTransitionTime: metav1.Time{Time: issued}}}
 	}
 	unreachable := "2 objects not yet released, and the cluster cannot be reached (connection refused): the cluster leaves when it can be reached again, or immediately and unchanged with --force"
 	silent := "2 objects not yet released by the operator: see whether the operator runs, and run the command again to continue waiting"
@@ -231,16 +276,14 @@ func TestUnjoinWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hub := adoptiontest.NewAPIServer(t, work("karmada-es-west", "a"), work("karmada-es-west", "b"), work("karmada-es-east", "c"),
-				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: model.SecretNamespace, Name: "west"}},
-				&clusterv1alpha1.Cluster{
-					ObjectMeta: metav1.ObjectMeta{Name: "west", Finalizers: []string{model.FinalizerCluster}},
-					Status:     clusterv1alpha1.ClusterStatus{Conditions: c.conditions},
-				})
+			cluster, secret, namespace := joinedAsWest("https://west", nil)
+			cluster.Status.Conditions = c.conditions
+			hub := adoptiontest.NewAPI(t, nil, cluster, secret, namespace,
+				work("karmada-es-west", "a"), work("karmada-es-west", "b"), work("karmada-es-east", "c"))
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
 			var progress []int
-			_, err := Unjoin(ctx, hub.Client(t), "hub", "west", UnjoinOptions{Progress: func(left int) {
+			_, err := Unjoin(ctx, hub, "hub", "west", UnjoinOptions{Progress: func(left int) {
 				if progress = append(progress, left); len(progress) == 2 {
 					interrupt()
 				}
@@ -248,8 +291,8 @@ func TestUnjoinWaits(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
-			if diff := cmp.Diff([]int{2, 2}, progress); diff != "" || !slices.Contains(hub.Keys(), "secrets/karmada-cluster/west") {
-				t.Errorf("progress %v, and the hub has %v", progress, hub.Keys())
+			if all := leftovers(t, hub); !slices.Equal(progress, []int{2, 2}) || len(all) != 3 {
+				t.Errorf("progress %v, and the hub has %v", progress, all)
 			}
 		})
 	}
@@ -257,18 +300,25 @@ func TestUnjoinWaits(t *testing.T) {
 
 // A read that fails while the command waits is tried again: it says nothing about the Cluster.
 func TestUnjoinWaitsThroughErrors(t *testing.T) {
-	hub, member := adoptiontest.NewAPIServer(t), newMember(t)
-	join(t, hub, member)
-	operator, reads := release(hub), 0
-	hub.Fail = func(r *http.Request) error {
-		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/clusters/west") {
-			if reads++; reads == 2 { // the first that waits
-				return apierrors.NewInternalError(errors.New("etcd has no leader"))
-			}
+	cluster, secret, namespace := joinedAsWest("https://west", nil)
+	hub := adoptiontest.NewAPI(t, nil, cluster, secret, namespace)
+	reads := 0
+	hub.On = func(verb string, object client.Object) error {
+		if _, ok := object.(*clusterv1alpha1.Cluster); !ok || verb != "get" {
+			return nil
 		}
-		return operator(r)
+		switch reads++; reads {
+		case 2: // the first that waits
+			return apierrors.NewInternalError(errors.New("etcd has no leader"))
+		case 3: // the operator has released all objects
+			remove(t, hub, cluster.DeepCopy())
+		}
+		return nil
 	}
-	if _, err := Unjoin(t.Context(), hub.Client(t), "hub", "west", UnjoinOptions{Abandon: true}); err != nil || reads != 3 {
+	if _, err := Unjoin(t.Context(), hub, "hub", "west", UnjoinOptions{Abandon: true}); err != nil || reads != 3 {
 		t.Errorf("after %d reads: %v", reads, err)
+	}
+	if all := leftovers(t, hub); len(all) > 0 {
+		t.Errorf("the hub has %v", all)
 	}
 }
