@@ -7,6 +7,7 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -55,13 +56,18 @@ func newClient(name string, config *rest.Config, onEvent func(map[string]string)
 	if m.API, err = client.New(withTimeout, client.Options{Mapper: mapper}); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
+	watches := map[client.Object]cache.ByObject{
+		&autoscalingv2.HorizontalPodAutoscaler{}: {Label: labels.Everything(), Transform: keepScaleTarget},
+	}
+	autoscaler := autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
+	if _, err := mapper.RESTMapping(autoscaler.GroupKind(), autoscaler.Version); meta.IsNoMatchError(err) {
+		watches = nil // a cache refuses kinds that the cluster does not have
+	}
 	m.cache, err = cache.New(config, cache.Options{
 		HTTPClient: httpClient, Mapper: mapper,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{model.LabelManaged: "true"}),
 		DefaultTransform:     cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&autoscalingv2.HorizontalPodAutoscaler{}: {Label: labels.Everything(), Transform: keepScaleTarget},
-		},
+		ByObject:             watches,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watch cluster %s: %w", name, err)

@@ -79,6 +79,13 @@ func (s *versionServer) respond(code int) {
 	s.code = code
 }
 
+// answer has the server say something else at a path, or nothing.
+func (s *versionServer) answer(path, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers[path] = text
+}
+
 // seen is how often the server was asked, and the token that it was last sent.
 func (s *versionServer) seen() (requests int, token string) {
 	s.mu.Lock()
@@ -336,6 +343,22 @@ func TestConnectKeepsClient(t *testing.T) {
 	o.reconcile(t)
 	if o.members.Get("west") != first || first.ctx.Err() != nil {
 		t.Error("the client was stopped, and there is no other")
+	}
+}
+
+// A cluster that does not serve autoscalers is one like any other.
+func TestConnectWithoutAutoscalers(t *testing.T) {
+	o := newOperator(t, nil)
+	o.server.answer("/apis", `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}]}]}`)
+	o.server.answer("/apis/autoscaling/v2", "")
+	o.reconcile(t)
+	c := o.cluster(t)
+	if !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ConditionReady) {
+		t.Fatalf("%v", c.Status.Conditions)
+	}
+	object, live := adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 2}"), adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 3}")
+	if scaled, err := o.members.Get("west").IsAutoscaled(t.Context(), object, live); scaled || err != nil {
+		t.Errorf("%t, %v", scaled, err)
 	}
 }
 
