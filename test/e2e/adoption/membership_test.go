@@ -34,18 +34,21 @@ func (w *world) join(t testing.TB, name string) {
 // left checks that nothing of a cluster is left on the hub.
 func (w *world) left(t testing.TB, name string) {
 	t.Helper()
-	wait.Until(t, func(ctx context.Context) error {
-		for _, object := range []client.Object{
-			&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: name}},
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-" + name}},
-		} {
-			if err := w.hub.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
-				return errors.Join(fmt.Errorf("%T %s is still there", object, object.GetName()), err)
-			}
+	wait.Until(t, func(ctx context.Context) error { return w.leftHub(ctx, name) })
+}
+
+// leftHub is an error while the hub has anything of a cluster.
+func (w *world) leftHub(ctx context.Context, name string) error {
+	for _, object := range []client.Object{
+		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: name}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-" + name}},
+	} {
+		if err := w.hub.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+			return errors.Join(fmt.Errorf("%T %s is still there", object, object.GetName()), err)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // A cluster that leaves keeps what it runs, and nothing there speaks of the hub. It can join again at once, while what it had
