@@ -18,7 +18,6 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/adoption/template"
 	"github.com/fairlead/fairlead/internal/adoption/work"
-	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // reconcileTemplate does what the controller of templates does.
@@ -33,12 +32,12 @@ func (w *world) reconcileTemplate(key model.TemplateKey) {
 	d := template.Decide(o)
 	switch d.Action {
 	case model.ActionDelete:
-		w.applyDependencies(have, nil, model.ActionOrphan)
+		w.applyDependencies(have, nil, false)
 		w.deleteBinding(have, "")
 	case model.ActionRestore:
 		w.restoreOriginals(have)
 	case model.ActionOrphan:
-		w.applyDependencies(have, nil, model.ActionOrphan)
+		w.applyDependencies(have, nil, false)
 		released := have.Copy()
 		model.Claim(released, model.PolicyKey{})
 		w.writeBinding(have, released)
@@ -70,10 +69,11 @@ func (w *world) applyClaimed(object *unstructured.Unstructured, p *policy.Policy
 	if p.Spec.PropagateDeps {
 		needed = manifest.Dependencies(object)
 	}
-	w.applyDependencies(bound, needed, model.ActionOrphan)
+	w.applyDependencies(bound, needed, false)
 }
 
-func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey, release passage.Action) {
+func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey, restore bool) {
+	find := func(key client.ObjectKey) *model.Binding { return w.bindings[key] }
 	wanted := map[client.ObjectKey]bool{}
 	for _, key := range needed {
 		name := client.ObjectKey{Namespace: key.Namespace, Name: model.BindingName(key.Kind, key.Name)}
@@ -86,17 +86,17 @@ func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey,
 		if have == nil {
 			dependency = template.NewDependency(model.TemplateOf(object), object.GetUID())
 		}
-		w.writeBinding(have, template.WithDependents(dependency, func(key client.ObjectKey) *model.Binding { return w.bindings[key] }, by))
+		w.writeBinding(have, template.WithDependents(dependency, find, by))
 	}
 	for _, key := range sortedKeys(w.bindings) {
 		dependency := w.bindings[key]
 		if wanted[key] || dependency.GetDeletionTimestamp() != nil || !model.IsRequiredBy(dependency, map[string]bool{by.Path(): true}) {
 			continue
 		}
-		switch want := template.WithoutDependent(dependency, by, release); {
+		switch want := template.WithoutDependent(dependency, find, by, restore); {
 		case model.IsTaken(want):
 			w.writeBinding(dependency, want)
-		case release == model.ActionRestore:
+		case restore:
 			w.restoreOriginals(dependency)
 		default:
 			w.deleteBinding(dependency, model.AnnotationReleased)
@@ -105,7 +105,7 @@ func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey,
 }
 
 func (w *world) restoreOriginals(have *model.Binding) {
-	w.applyDependencies(have, nil, model.ActionRestore)
+	w.applyDependencies(have, nil, true)
 	w.deleteBinding(have, model.AnnotationRestore)
 }
 

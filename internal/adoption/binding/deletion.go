@@ -15,6 +15,9 @@ type deletionPolicy struct {
 	preserve   bool
 }
 
+// deletionAnnotations are those of policies. One of an earlier deletion, which was interrupted and is no longer due, is removed.
+var deletionAnnotations = []string{model.AnnotationRestore, model.AnnotationKeep}
+
 // deletionPolicyOf a binding that is being deleted. One that a user has deleted, while its template exists, deletes nothing: it
 // is created again if a policy takes the template, and otherwise the objects are orphaned.
 func deletionPolicyOf(o Observed) (deletionPolicy, passage.Reason) {
@@ -33,17 +36,14 @@ func deletionPolicyOf(o Observed) (deletionPolicy, passage.Reason) {
 	return deletionPolicy{"", true}, passage.Because(ReasonReleased, "no policy takes the template")
 }
 
-// addDeletion plans to delete a Work, which says what becomes of its object: by the given policy or, in a cluster that the template
-// went to only because another one required it, by what the binding has recorded.
+// addDeletion plans to delete a Work, which says what becomes of its object: by the given policy, unless the
+// binding has recorded that the original is restored in the cluster.
 func (d *Decision) addDeletion(b *model.Binding, have *workv1alpha1.Work, p deletionPolicy, why passage.Reason) {
-	cluster, _ := model.ClusterOf(have.Namespace)
-	switch model.ReleasedClusters(b)[cluster] {
-	case model.ActionRestore:
+	if cluster, _ := model.ClusterOf(have.Namespace); model.IsRestoredIn(b, cluster) {
 		p, why = deletionPolicy{model.AnnotationRestore, true}, passage.Because(ReasonRestored, "the policy of the resource that required the template in cluster %s is aborted", cluster)
-	case model.ActionOrphan:
-		p, why = deletionPolicy{"", true}, passage.Because(ReasonReleased, "no resource that goes to cluster %s requires the template any more", cluster)
 	}
 	work := have.DeepCopy()
+	work.Annotations = model.MergeKeys(have.Annotations, deletionAnnotations)
 	if p.annotation != "" {
 		metav1.SetMetaDataAnnotation(&work.ObjectMeta, p.annotation, "true")
 	}

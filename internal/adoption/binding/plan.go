@@ -93,7 +93,7 @@ func (d *Decision) addTargets(o Observed) {
 			// Replicas has found the field.
 			_ = unstructured.SetNestedField(one.Object, int64(target.Replicas), "spec", "replicas")
 		}
-		desired, err := desiredWork(o.Binding, target.Name, one)
+		desired, err := desiredWork(o.Binding, target.Name, one, o.Works[target.Name])
 		if err != nil {
 			d.Err = err
 			return
@@ -130,7 +130,7 @@ func (d *Decision) addTarget(o Observed, cluster string, desired *workv1alpha1.W
 }
 
 // desiredWork is the Work of a binding for a cluster.
-func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstructured) (*workv1alpha1.Work, error) {
+func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstructured, have *workv1alpha1.Work) (*workv1alpha1.Work, error) {
 	text, err := json.Marshal(manifest.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s: %w", manifest.GetKind(), model.NameOf(manifest), err)
@@ -139,7 +139,7 @@ func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstru
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: model.ExecutionNamespace(cluster), Name: model.WorkName(model.TemplateOfBinding(b)), Finalizers: []string{model.FinalizerExecution},
 			Labels:      map[string]string{model.LabelBinding: string(b.GetUID()), model.LabelWork: model.ObjectID(manifest)},
-			Annotations: map[string]string{model.AnnotationBinding: b.Path(), model.AnnotationClaim: model.ClaimOf(b).String()},
+			Annotations: map[string]string{model.AnnotationBinding: b.Path(), model.AnnotationClaim: claimOfWork(b, cluster, have).String()},
 		},
 		Spec: workv1alpha1.WorkSpec{
 			Workload:                    workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: text}}}},
@@ -152,11 +152,25 @@ func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstru
 	return work, nil
 }
 
+// claimOfWork is the policy that places, or has placed, the object in a cluster: none if only other templates require it there.
+func claimOfWork(b *model.Binding, cluster string, have *workv1alpha1.Work) model.PolicyKey {
+	claim := model.ClaimOf(b)
+	placed := slices.ContainsFunc(b.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	if placed || have != nil && have.Annotations[model.AnnotationClaim] == claim.String() {
+		return claim
+	}
+	return model.PolicyKey{}
+}
+
 // updatedWork is an existing Work with the desired content, nil if it has that already.
 func updatedWork(have, desired *workv1alpha1.Work) *workv1alpha1.Work {
 	work := have.DeepCopy()
 	work.Spec = desired.Spec
-	work.Labels, work.Annotations = model.MergeKeys(have.Labels, nil, desired.Labels), model.MergeKeys(have.Annotations, nil, desired.Annotations)
+	var outdated []string
+	if have.DeletionTimestamp.IsZero() {
+		outdated = deletionAnnotations
+	}
+	work.Labels, work.Annotations = model.MergeKeys(have.Labels, nil, desired.Labels), model.MergeKeys(have.Annotations, outdated, desired.Annotations)
 	if equalSpecs(have.Spec, work.Spec) && maps.Equal(have.Labels, work.Labels) && maps.Equal(have.Annotations, work.Annotations) {
 		return nil
 	}
@@ -179,7 +193,8 @@ func equalSpecs(a, b workv1alpha1.WorkSpec) bool {
 }
 
 // isPreserved tells whether an object stays in a cluster that its template no longer goes to: if the policy preserves resources
-// now, even if it did not when the Work was written, or if another policy placed the object there.
+// now, even if it did not when the Work was written, or if the policy has not placed the object there: another one has, or another
+// template required it.
 func isPreserved(b *model.Binding, work *workv1alpha1.Work) bool {
 	return ptr.Deref(b.Spec.PreserveResourcesOnDeletion, false) || work.Annotations[model.AnnotationClaim] != model.ClaimOf(b).String()
 }

@@ -1,6 +1,7 @@
 package binding
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,6 @@ import (
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
-	"github.com/fairlead/fairlead/internal/passage"
 )
 
 var deletionTime = metav1.NewTime(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -34,6 +34,10 @@ func observed(t *testing.T) Observed {
 	return o
 }
 
+func deletionAnnotationsOf(work *workv1alpha1.Work) []string {
+	return slices.DeleteFunc(slices.Clone(deletionAnnotations), func(key string) bool { return work.Annotations[key] != "true" })
+}
+
 func TestPlan(t *testing.T) {
 	deleted := func(o *Observed) { o.Binding.SetDeletionTimestamp(&deletionTime) }
 	annotated := func(key string) func(*Observed) {
@@ -42,11 +46,10 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	unplaced := func(o *Observed) { o.Binding.Spec.Clusters = nil }
-	released := func(action passage.Action) func(*Observed) {
-		return func(o *Observed) {
-			model.RecordReleased(o.Binding, []workv1alpha2.TargetCluster{{Name: "west"}}, action)
-		}
-	}
+	restored := func(o *Observed) { model.RestoreIn(o.Binding, workv1alpha2.TargetCluster{Name: "west"}) }
+	// required has the Work only because another template required it.
+	required := func(o *Observed) { o.Works["west"].Annotations[model.AnnotationClaim] = model.PolicyKey{}.String() }
+	interrupted := func(o *Observed) { o.Works["west"].Annotations[model.AnnotationRestore] = "true" }
 	unclaimed := func(o *Observed) { model.Claim(o.Binding, model.PolicyKey{}) }
 	for name, c := range map[string]struct {
 		change []func(*Observed)
@@ -84,16 +87,14 @@ func TestPlan(t *testing.T) {
 		"deleted, preserved": {[]func(*Observed){deleted, func(o *Observed) {
 			o.Template, o.Binding.Spec.PreserveResourcesOnDeletion = nil, ptr.To(true)
 		}}, "delete west Released", "", true},
-		"aborted":                         {[]func(*Observed){deleted, annotated(model.AnnotationRestore)}, "delete west Undone", model.AnnotationRestore, false},
-		"no longer required":              {[]func(*Observed){deleted, annotated(model.AnnotationReleased)}, "delete west Released", "", true},
-		"no longer required in a cluster": {[]func(*Observed){unplaced, released(model.ActionOrphan)}, "delete west Released", "", true},
-		"the policy of what required it in a cluster is aborted": {
-			[]func(*Observed){unplaced, released(model.ActionRestore)}, "delete west Undone", model.AnnotationRestore, true,
-		},
-		"the same, and deleted since": {
-			[]func(*Observed){unplaced, released(model.ActionRestore), deleted, annotated(model.AnnotationReleased)}, "delete west Undone", model.AnnotationRestore, true,
-		},
-		"deleted, without Works": {[]func(*Observed){deleted, func(o *Observed) { o.Works = nil }}, "", "", false},
+		"aborted":                                     {[]func(*Observed){deleted, annotated(model.AnnotationRestore)}, "delete west Undone", model.AnnotationRestore, false},
+		"no longer required":                          {[]func(*Observed){deleted, annotated(model.AnnotationReleased)}, "delete west Released", "", true},
+		"no longer required in a cluster":             {[]func(*Observed){required, unplaced}, "delete west NotPlaced", "", true},
+		"the policy of what required it is aborted":   {[]func(*Observed){required, unplaced, restored}, "delete west Undone", model.AnnotationRestore, true},
+		"the same, and deleted since":                 {[]func(*Observed){unplaced, restored, deleted, annotated(model.AnnotationReleased)}, "delete west Undone", model.AnnotationRestore, true},
+		"placed again before it was restored":         {[]func(*Observed){interrupted}, "update west Changed", "", false},
+		"deleted, when it was to be restored earlier": {[]func(*Observed){interrupted, unplaced}, "delete west NotPlaced", "", false},
+		"deleted, without Works":                      {[]func(*Observed){deleted, func(o *Observed) { o.Works = nil }}, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := observed(t)
@@ -108,7 +109,7 @@ func TestPlan(t *testing.T) {
 					continue
 				}
 				work := step.Work
-				if got := ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false); got != c.preserve || c.annotation != "" && work.Annotations[c.annotation] != "true" {
+				if got := ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false); got != c.preserve || !slices.Equal(deletionAnnotationsOf(work), strings.Fields(c.annotation)) {
 					t.Errorf("preserved: %t, annotations: %v", got, work.Annotations)
 				}
 			}
@@ -116,6 +117,25 @@ func TestPlan(t *testing.T) {
 				t.Errorf("got %q, %v, want %q", got, d.Err, c.want)
 			}
 		})
+	}
+}
+
+// A Work names the policy that has placed it, not one that only happens to take what another template requires there.
+func TestClaimOfWork(t *testing.T) {
+	o := observed(t)
+	o.Binding.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "x", Clusters: []workv1alpha2.TargetCluster{{Name: "east"}, {Name: "west"}}}}
+	claims := func() string {
+		var all []string
+		for _, step := range Decide(o).Steps {
+			all = append(all, step.Object.Cluster+" "+step.Work.Annotations[model.AnnotationClaim])
+		}
+		return strings.Join(all, ", ")
+	}
+	if got := claims(); got != "west shop/p, east /" {
+		t.Errorf("got %s", got)
+	}
+	if o.Binding.Spec.Clusters = nil; claims() != "east /, west shop/p" {
+		t.Errorf("no longer placed, and still required: %s", claims())
 	}
 }
 

@@ -118,6 +118,11 @@ func (l *workTooLargeError) status(binding *model.Binding, works map[string]*wor
 	status, _ := AggregateStatus(binding, works, nil, now)
 	reason := passage.Because(model.ReasonNotApplied, "%s is %v: split the resource", model.TemplateOfBinding(binding).Object(), l)
 	model.SetCondition(&status.Conditions, workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, reason, binding.GetGeneration(), now)
+	for i := range status.AggregatedStatus {
+		if item := &status.AggregatedStatus[i]; item.ClusterName == l.cluster {
+			item.Applied, item.Reason, item.AppliedMessage = false, string(reason.Code), reason.Message
+		}
+	}
 	return status
 }
 

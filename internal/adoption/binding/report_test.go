@@ -82,4 +82,7 @@ func TestStatusOfAWorkTooLarge(t *testing.T) {
 	if got.Message != want || got.Reason != string(model.ReasonNotApplied) {
 		t.Errorf("got %s: %s", got.Reason, got.Message)
 	}
+	if items := status.AggregatedStatus; len(items) != 1 || items[0].Applied || items[0].Reason != string(model.ReasonNotApplied) || items[0].AppliedMessage != want {
+		t.Errorf("of its cluster: %+v", items)
+	}
 }

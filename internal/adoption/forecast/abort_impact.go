@@ -77,6 +77,6 @@ func isReleased(b *model.Binding, cluster string, taken map[string]bool) bool {
 		goesThere := slices.ContainsFunc(by.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
 		return goesThere && !taken[strings.TrimPrefix(by.Namespace+"/"+by.Name, "/")]
 	})
-	placed := slices.ContainsFunc(b.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	placed := model.ClaimOf(b) != (model.PolicyKey{}) && slices.ContainsFunc(b.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
 	return !stays && !placed && model.IsRequiredBy(b, taken)
 }

@@ -17,7 +17,12 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/adoption/template"
+	"github.com/fairlead/fairlead/internal/passage"
 )
+
+func report(p *policy.Policy, is metav1.ConditionStatus, reason passage.Code) {
+	p.Status.Conditions = []metav1.Condition{{Type: policyv1alpha1.ConditionReady, Status: is, Reason: string(reason)}}
+}
 
 // What `fairlead status` says of a policy, by the bindings of the hub.
 func TestStatusOfPolicy(t *testing.T) {
@@ -25,7 +30,11 @@ func TestStatusOfPolicy(t *testing.T) {
 		change func(*policy.Policy, *hubReader)
 		want   string
 	}{
-		"applied":          {nil, "apply Deployment shop/cart in west Done AppliedSuccessful"},
+		"applied": {nil, "apply Deployment shop/cart in west Done AppliedSuccessful"},
+		"applied, and the policy has yet to say so": {
+			func(p *policy.Policy, _ *hubReader) { report(p, metav1.ConditionUnknown, model.ReasonNothingMatched) },
+			"report PropagationPolicy shop/p Running " + string(model.ReasonNothingMatched) + "; apply Deployment shop/cart in west Done AppliedSuccessful",
+		},
 		"no templates":     {func(_ *policy.Policy, h *hubReader) { h.templates, h.bindings = nil, nil }, ""},
 		"not bound yet":    {func(_ *policy.Policy, h *hubReader) { h.bindings = nil }, "bind Deployment shop/cart Running Applying"},
 		"a changed policy": {func(p *policy.Policy, _ *hubReader) { p.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite }, "bind Deployment shop/cart Running Applying"},
@@ -40,8 +49,11 @@ func TestStatusOfPolicy(t *testing.T) {
 			h.fail("DispatchingSuspended")
 			h.bindings[0].Spec.Suspension = policy.SuspensionOf(p)
 		}, "held: Paused; apply Deployment shop/cart in west Pending DispatchingSuspended"},
-		"aborting":           {func(p *policy.Policy, _ *hubReader) { p.Aborted = true }, "restore Deployment shop/cart Running Aborting"},
-		"aborted":            {func(p *policy.Policy, h *hubReader) { p.Aborted, h.bindings = true, nil }, "restore PropagationPolicy shop/p Done Aborted"},
+		"aborting": {func(p *policy.Policy, _ *hubReader) { p.Aborted = true }, "restore Deployment shop/cart Running Aborting"},
+		"aborted": {func(p *policy.Policy, h *hubReader) {
+			p.Aborted, h.bindings = true, nil
+			report(p, metav1.ConditionFalse, model.ReasonAborted)
+		}, "restore PropagationPolicy shop/p Done Aborted"},
 		"kind not installed": {func(_ *policy.Policy, h *hubReader) { h.noKind = true }, "select PropagationPolicy shop/p Failed KindNotFollowed"},
 		"invalid selector": {func(p *policy.Policy, _ *hubReader) {
 			p.Spec.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"no label": ""}}
@@ -50,18 +62,19 @@ func TestStatusOfPolicy(t *testing.T) {
 			p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"no label": ""}}}
 		}, "bind PropagationPolicy shop/p Failed InvalidPlacement"},
 		"a dependency": {func(p *policy.Policy, h *hubReader) {
-			p.Spec.PropagateDeps = true
+			p.Spec.PropagateDeps, h.bindings[0].Spec.PropagateDeps = true, true
 			settings := template.NewDependency(model.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, "u")
 			h.add(template.WithDependents(settings, nil, model.AsBinding(&h.bindings[0])))
 		}, "apply ConfigMap shop/settings in west Done AppliedSuccessful; apply Deployment shop/cart in west Done AppliedSuccessful"},
 		"a dependency of another policy": {func(p *policy.Policy, h *hubReader) {
-			p.Spec.PropagateDeps = true
+			p.Spec.PropagateDeps, h.bindings[0].Spec.PropagateDeps = true, true
 			settings := template.NewDependency(model.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, "u")
 			h.add(template.WithDependents(settings, nil, model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "pay-deployment"})))
 		}, "apply Deployment shop/cart in west Done AppliedSuccessful"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &policy.Policy{Namespace: "shop", Name: "p"}
+			p := &policy.Policy{Namespace: "shop", Name: "p", Status: &policyv1alpha1.PropagationStatus{}}
+			report(p, metav1.ConditionTrue, model.ReasonAllApplied)
 			p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}}
 			h := &hubReader{templates: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"}}}}
 			cart := model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}

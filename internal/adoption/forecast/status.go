@@ -87,29 +87,29 @@ func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (pas
 		}
 	}
 	plan.Steps = append(plan.Steps, selectorSteps(subject)...)
+	plan.Steps = append(plan.Steps, reportStep(subject, plan.Steps)...)
 	slices.SortFunc(plan.Steps, func(a, b passage.Step) int { return compareObjects(a.Object, b.Object) })
 	return plan, nil
 }
 
-// IsReported tells whether the operator has reported on a policy: on its latest spec and, when the plan is complete, that it is. The
-// operator writes the statuses of bindings first, and that of their policy then.
-func IsReported(p *policy.Policy, plan passage.Plan) bool {
-	if p.Status.ObservedGeneration != p.Generation {
-		return false
-	}
-	if p.Hold() != nil && !p.Aborted || !slices.ContainsFunc(plan.Steps, func(s passage.Step) bool { return s.State == passage.Done }) ||
-		slices.ContainsFunc(plan.Steps, func(s passage.Step) bool { return s.State != passage.Done }) {
-		return true
+// reportStep waits for the status of a policy, which the operator writes after those of the bindings, when all other steps are done.
+func reportStep(p *policy.Policy, done []passage.Step) []passage.Step {
+	if p.Hold() != nil || len(done) == 0 || slices.ContainsFunc(done, func(s passage.Step) bool { return s.State != passage.Done }) {
+		return nil
 	}
 	ready := meta.FindStatusCondition(p.Status.Conditions, policyv1alpha1.ConditionReady)
-	switch {
-	case ready == nil:
-		return false
-	case p.Aborted:
-		return passage.Code(ready.Reason) == model.ReasonAborted
-	}
 	// The operator may be unable to read a kind that the user of a command can read.
-	return ready.Status == metav1.ConditionTrue || passage.Code(ready.Reason) == model.ReasonNotFollowed
+	if ready != nil && (ready.Status == metav1.ConditionTrue || passage.Code(ready.Reason) == model.ReasonNotFollowed) {
+		return nil
+	}
+	return []passage.Step{{Object: p.Object(), Action: model.ActionReport, State: passage.Running, Reason: readyReason(ready)}}
+}
+
+func readyReason(ready *metav1.Condition) passage.Reason {
+	if ready == nil {
+		return notReported
+	}
+	return passage.Because(passage.Code(ready.Reason), "condition Ready of the policy is still %s: %s", ready.Status, ready.Message)
 }
 
 func compareObjects(a, b passage.Object) int {
@@ -128,6 +128,10 @@ func (v *hubState) abortSteps(policy *policy.Policy) []passage.Step {
 		}
 	}
 	if len(all) == 0 {
+		ready := meta.FindStatusCondition(policy.Status.Conditions, policyv1alpha1.ConditionReady)
+		if ready == nil || passage.Code(ready.Reason) != model.ReasonAborted {
+			return []passage.Step{{Object: policy.Object(), Action: model.ActionReport, State: passage.Running, Reason: readyReason(ready)}}
+		}
 		return []passage.Step{{Object: policy.Object(), Action: model.ActionRestore, State: passage.Done, Reason: *policy.Hold()}}
 	}
 	slices.SortFunc(all, func(a, b passage.Step) int { return cmp.Compare(a.Object.String(), b.Object.String()) })

@@ -62,7 +62,9 @@ func TestStepsOfResource(t *testing.T) {
 }
 
 func TestAbortSteps(t *testing.T) {
-	p := &policy.Policy{Namespace: "shop", Name: "p", Aborted: true}
+	p := &policy.Policy{Namespace: "shop", Name: "p", Aborted: true, Status: &policyv1alpha1.PropagationStatus{
+		Conditions: []metav1.Condition{{Type: policyv1alpha1.ConditionReady, Status: metav1.ConditionFalse}},
+	}}
 	of := func(name string, claimant *policy.Policy) *model.Binding {
 		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: name + "-deployment"})
 		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name}
@@ -72,17 +74,20 @@ func TestAbortSteps(t *testing.T) {
 	others := of("others", &policy.Policy{Namespace: "shop", Name: "q"})
 	for name, c := range map[string]struct {
 		bindings []*model.Binding
+		reported passage.Code
 		states   []passage.State
 		first    string
 	}{
-		"begun": {[]*model.Binding{of("pay", p), of("cart", p), others}, []passage.State{passage.Running, passage.Running}, "Deployment shop/cart"},
-		"over":  {[]*model.Binding{others}, []passage.State{passage.Done}, "PropagationPolicy shop/p"},
+		"begun": {[]*model.Binding{of("pay", p), of("cart", p), others}, model.ReasonAborting, []passage.State{passage.Running, passage.Running}, "Deployment shop/cart"},
+		"over":  {[]*model.Binding{others}, model.ReasonAborted, []passage.State{passage.Done}, "PropagationPolicy shop/p"},
+		"over, and the policy does not say so yet": {[]*model.Binding{others}, model.ReasonAborting, []passage.State{passage.Running}, "PropagationPolicy shop/p"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := &hubState{bindings: map[client.ObjectKey]*model.Binding{}}
 			for _, b := range c.bindings {
 				v.bindings[client.ObjectKeyFromObject(b.Object)] = b
 			}
+			p.Status.Conditions[0].Reason = string(c.reported)
 			steps := v.abortSteps(p)
 			var states []passage.State
 			for _, s := range steps {
@@ -96,39 +101,31 @@ func TestAbortSteps(t *testing.T) {
 }
 
 // A policy is not called completed before its own status says so.
-func TestIsReported(t *testing.T) {
+func TestReportStep(t *testing.T) {
 	done, running := passage.Step{State: passage.Done}, passage.Step{State: passage.Running}
 	for name, c := range map[string]struct {
-		ready   metav1.ConditionStatus
-		reason  passage.Code
-		steps   []passage.Step
-		aborted bool
-		paused  bool
-		want    bool
+		ready  metav1.ConditionStatus
+		reason passage.Code
+		steps  []passage.Step
+		paused bool
+		waits  bool
 	}{
-		"complete, and the policy says so":       {metav1.ConditionTrue, model.ReasonAllApplied, []passage.Step{done}, false, false, true},
-		"complete, and the policy does not yet":  {metav1.ConditionUnknown, model.ReasonNothingMatched, []passage.Step{done, done}, false, false, false},
-		"complete, and the policy says nothing":  {"", "", []passage.Step{done}, false, false, false},
-		"complete after a conflict":              {metav1.ConditionFalse, model.ReasonConflict, []passage.Step{done}, false, false, false},
-		"but for a kind that is not readable":    {metav1.ConditionFalse, model.ReasonNotFollowed, []passage.Step{done}, false, false, true},
-		"not complete":                           {metav1.ConditionUnknown, model.ReasonApplying, []passage.Step{done, running}, false, false, true},
-		"nothing is selected":                    {metav1.ConditionUnknown, model.ReasonNothingMatched, nil, false, false, true},
-		"paused when all was applied":            {metav1.ConditionUnknown, model.ReasonPaused, []passage.Step{done}, false, true, true},
-		"aborted":                                {metav1.ConditionFalse, model.ReasonAborted, []passage.Step{done}, true, false, true},
-		"aborted, and the policy does not yet":   {metav1.ConditionFalse, model.ReasonAborting, []passage.Step{done}, true, false, false},
-		"aborted, and still says it was applied": {metav1.ConditionTrue, model.ReasonAllApplied, []passage.Step{done}, true, false, false},
+		"all is done, and the policy says so":      {metav1.ConditionTrue, model.ReasonAllApplied, []passage.Step{done}, false, false},
+		"all is done, and the policy does not yet": {metav1.ConditionUnknown, model.ReasonNothingMatched, []passage.Step{done, done}, false, true},
+		"all is done, and the policy says nothing": {"", "", []passage.Step{done}, false, true},
+		"all is done after a conflict":             {metav1.ConditionFalse, model.ReasonConflict, []passage.Step{done}, false, true},
+		"but for a kind that is not readable":      {metav1.ConditionFalse, model.ReasonNotFollowed, []passage.Step{done}, false, false},
+		"not all is done":                          {metav1.ConditionUnknown, model.ReasonApplying, []passage.Step{done, running}, false, false},
+		"nothing is selected":                      {metav1.ConditionUnknown, model.ReasonNothingMatched, nil, false, false},
+		"paused when all was applied":              {metav1.ConditionUnknown, model.ReasonPaused, []passage.Step{done}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &policy.Policy{Namespace: "shop", Name: "p", Generation: 2, Aborted: c.aborted, Paused: c.paused, Status: &policyv1alpha1.PropagationStatus{ObservedGeneration: 2}}
+			p := &policy.Policy{Namespace: "shop", Name: "p", Paused: c.paused, Status: &policyv1alpha1.PropagationStatus{}}
 			if c.ready != "" {
 				p.Status.Conditions = []metav1.Condition{{Type: policyv1alpha1.ConditionReady, Status: c.ready, Reason: string(c.reason)}}
 			}
-			plan := passage.Plan{Steps: c.steps}
-			if got := IsReported(p, plan); got != c.want {
-				t.Errorf("got %t", got)
-			}
-			if p.Generation = 3; IsReported(p, plan) {
-				t.Error("reported on an earlier spec")
+			if got := reportStep(p, c.steps); (len(got) > 0) != c.waits || c.waits && got[0].State != passage.Running {
+				t.Errorf("got %v", got)
 			}
 		})
 	}
@@ -154,7 +151,8 @@ func TestOutdated(t *testing.T) {
 		"another placement": {func(p *policy.Policy) {
 			p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"west"}}
 		}, true},
-		"paused": {func(p *policy.Policy) { p.Paused = true }, true},
+		"paused":            {func(p *policy.Policy) { p.Paused = true }, true},
+		"with dependencies": {func(p *policy.Policy) { p.Spec.PropagateDeps = true }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := policy.IsOutdated(b, newPolicy(c.change)); got != c.want {

@@ -60,7 +60,7 @@ func newClient(name string, config *rest.Config, onEvent func(map[string]string)
 		&autoscalingv2.HorizontalPodAutoscaler{}: {Label: labels.Everything(), Transform: keepScaleTarget},
 	}
 	autoscaler := autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
-	if _, err := mapper.RESTMapping(autoscaler.GroupKind(), autoscaler.Version); meta.IsNoMatchError(err) {
+	if _, err := mapper.RESTMapping(autoscaler.GroupKind()); meta.IsNoMatchError(err) {
 		watches = nil // a cache refuses kinds that the cluster does not have
 	}
 	m.cache, err = cache.New(config, cache.Options{

@@ -44,4 +44,6 @@ const (
 	ActionBind passage.Action = "bind"
 	// ActionSelect finds the templates that a policy takes.
 	ActionSelect passage.Action = "select"
+	// ActionReport writes the status of a policy.
+	ActionReport passage.Action = "report"
 )

@@ -6,7 +6,7 @@ const (
 	LabelBinding = "fairlead.dev/binding"
 	// AnnotationBinding has the namespace and name of the binding.
 	AnnotationBinding = "fairlead.dev/binding"
-	// AnnotationClaim has the policy that takes the template.
+	// AnnotationClaim has the policy that places the object in the cluster.
 	AnnotationClaim = "fairlead.dev/claim"
 )
 

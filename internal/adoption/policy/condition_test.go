@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// What only the user can correct comes first, then what was asked for, then failures before conflicts before waiting.
+// An abort comes first, then what only the user can correct, then what was asked for, then failures before conflicts before waiting.
 func TestCondition(t *testing.T) {
 	invalid := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 	counted := func(matched, applied, failed, conflicting, pending int32) Counts {
@@ -32,12 +32,16 @@ func TestCondition(t *testing.T) {
 		says   string
 	}{
 		"a selector that cannot work": {
-			Policy{Aborted: true, Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: []policyv1alpha1.ResourceSelector{{LabelSelector: invalid}}}}, counted(1, 1, 0, 0, 0),
+			Policy{Paused: true, Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: []policyv1alpha1.ResourceSelector{{LabelSelector: invalid}}}}, counted(1, 1, 0, 0, 0),
 			metav1.ConditionFalse, model.ReasonInvalidSelector, `spec.resourceSelectors[0].labelSelector selects nothing: "Near" is not a valid label selector operator`,
 		},
 		"a placement that cannot work": {
 			Policy{Spec: policyv1alpha1.PropagationSpec{Placement: policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{LabelSelector: invalid}}}}, counted(1, 1, 0, 0, 0),
 			metav1.ConditionFalse, model.ReasonInvalidPlacement, `spec.placement.clusterAffinity: "Near" is not a valid label selector operator`,
+		},
+		"aborted, with a selector that cannot work": {
+			Policy{Aborted: true, Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: []policyv1alpha1.ResourceSelector{{LabelSelector: invalid}}}}, counted(0, 0, 0, 0, 0),
+			metav1.ConditionFalse, model.ReasonAborted, "the policy is aborted: its resources are released and their originals restored; remove annotation fairlead.dev/aborted to start again",
 		},
 		"aborting":          {Policy{Aborted: true, Paused: true}, counted(3, 1, 0, 0, 2), metav1.ConditionFalse, model.ReasonAborting, "the policy is aborted: 3 resources not yet released"},
 		"aborted":           {Policy{Aborted: true}, counted(0, 0, 0, 0, 0), metav1.ConditionFalse, model.ReasonAborted, "the policy is aborted: its resources are released and their originals restored; remove annotation fairlead.dev/aborted to start again"},

@@ -31,17 +31,17 @@ const gatherInterval = time.Second
 
 func Setup(mgr ctrl.Manager, kindError func(context.Context, *Policy) error) error {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	enqueue := func(q queue, bindings ...client.Object) {
+	enqueue := func(ctx context.Context, q queue, bindings ...client.Object) {
 		for _, b := range bindings {
-			if key := model.ClaimOf(model.AsBinding(b)); key != (model.PolicyKey{}) {
+			for _, key := range reportingPolicies(ctx, mgr.GetClient(), model.AsBinding(b)) {
 				q.AddAfter(reconcile.Request{NamespacedName: key}, gatherInterval)
 			}
 		}
 	}
 	claimants := handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(q, e.Object) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { enqueue(q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(q, e.Object) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, q, e.Object) },
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-policy").
 		For(&policyv1alpha1.PropagationPolicy{}, builder.WithPredicates(RequestChanged)).
@@ -55,6 +55,18 @@ func Setup(mgr ctrl.Manager, kindError func(context.Context, *Policy) error) err
 		return fmt.Errorf("watch policies: %w", err)
 	}
 	return nil
+}
+
+// reportingPolicies are those whose status tells of a binding: the one that takes its template, and those of the templates that
+// require it. A binding that cannot be read is gone, and reported by its own event.
+func reportingPolicies(ctx context.Context, reader client.Reader, b *model.Binding) []model.PolicyKey {
+	claims := []model.PolicyKey{model.ClaimOf(b)}
+	for _, r := range b.Spec.RequiredBy {
+		if by, err := model.GetBinding(ctx, reader, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}); err == nil {
+			claims = append(claims, model.ClaimOf(by))
+		}
+	}
+	return slices.DeleteFunc(claims, func(key model.PolicyKey) bool { return key == model.PolicyKey{} })
 }
 
 // KindRetryInterval is how often a kind that could not be watched is retried.

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fairlead/fairlead/api/fairlead"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -137,6 +139,21 @@ func TestDependenciesAreCounted(t *testing.T) {
 				t.Errorf("got %+v", p.Status)
 			}
 		})
+	}
+}
+
+// A dependency is reported by the policies of all that require it, whatever takes it itself.
+func TestReportingPolicies(t *testing.T) {
+	p, q := &Policy{Namespace: "shop", Name: "p"}, &Policy{Namespace: "shop", Name: "q"}
+	settings := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "settings-configmap"})
+	settings.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "cart-deployment"}, {Namespace: "shop", Name: "gone-deployment"}}
+	s := newStage(t, settings.Object, reported("shop", "cart-deployment", p, metav1.ConditionTrue, model.ReasonFullyApplied, ""))
+	if diff := cmp.Diff([]model.PolicyKey{p.Key()}, reportingPolicies(t.Context(), s, settings)); diff != "" {
+		t.Errorf("no policy takes it (-want +got)\n%s", diff)
+	}
+	model.Claim(settings, q.Key())
+	if diff := cmp.Diff([]model.PolicyKey{q.Key(), p.Key()}, reportingPolicies(t.Context(), s, settings)); diff != "" {
+		t.Errorf("another policy takes it (-want +got)\n%s", diff)
 	}
 }
 

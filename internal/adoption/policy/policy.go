@@ -117,5 +117,5 @@ func List(ctx context.Context, reader client.Reader) ([]*Policy, error) {
 func IsOutdated(b *model.Binding, policy *Policy) bool {
 	resolution, _ := ResolveConflict(policy.Spec.ConflictResolution, "")
 	return b.Spec.ConflictResolution != resolution || !equality.Semantic.DeepEqual(b.Spec.Placement, &policy.Spec.Placement) ||
-		!equality.Semantic.DeepEqual(b.Spec.Suspension, SuspensionOf(policy))
+		!equality.Semantic.DeepEqual(b.Spec.Suspension, SuspensionOf(policy)) || b.Spec.PropagateDeps != policy.Spec.PropagateDeps
 }

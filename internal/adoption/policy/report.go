@@ -59,6 +59,13 @@ func Count(policy *Policy, bindings []*model.Binding) Counts {
 
 // Condition is the condition Ready of a policy.
 func (t Counts) Condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
+	switch {
+	case p.Aborted && t.Matched > 0:
+		return metav1.ConditionFalse, passage.Because(model.ReasonAborting, "the policy is aborted: %d resources not yet released", t.Matched)
+	case p.Aborted:
+		return metav1.ConditionFalse, passage.Because(model.ReasonAborted,
+			"the policy is aborted: its resources are released and their originals restored; remove annotation %s to start again", model.AnnotationAborted)
+	}
 	if invalid := p.SelectorErrors(); len(invalid) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(invalid)))
 		return metav1.ConditionFalse, passage.Because(model.ReasonInvalidSelector, "spec.resourceSelectors[%d].labelSelector selects nothing: %v", first, invalid[first])
@@ -67,11 +74,6 @@ func (t Counts) Condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 		return metav1.ConditionFalse, passage.Because(model.ReasonInvalidPlacement, "%v", err)
 	}
 	switch {
-	case p.Aborted && t.Matched > 0:
-		return metav1.ConditionFalse, passage.Because(model.ReasonAborting, "the policy is aborted: %d resources not yet released", t.Matched)
-	case p.Aborted:
-		return metav1.ConditionFalse, passage.Because(model.ReasonAborted,
-			"the policy is aborted: its resources are released and their originals restored; remove annotation %s to start again", model.AnnotationAborted)
 	case t.kindError != nil:
 		return metav1.ConditionFalse, passage.Because(model.ReasonNotFollowed, "%v", t.kindError)
 	case p.Paused:

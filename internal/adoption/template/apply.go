@@ -20,11 +20,7 @@ import (
 // releaseBinding releases the dependencies of a template. Then its binding is deleted, to restore the originals of its objects with
 // the annotation for that; or only the claim of the policy is removed, and the objects stay in their clusters.
 func (d *Reconciler) releaseBinding(ctx context.Context, have *model.Binding, action passage.Action) error {
-	release := model.ActionOrphan
-	if action == model.ActionRestore {
-		release = model.ActionRestore
-	}
-	if _, err := d.applyDependencies(ctx, have, nil, release); err != nil {
+	if _, err := d.applyDependencies(ctx, have, nil, action == model.ActionRestore); err != nil {
 		return err
 	}
 	switch action {
@@ -77,14 +73,14 @@ func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t 
 	if p.Spec.PropagateDeps {
 		needed = manifest.Dependencies(template)
 	}
-	unknown, err := d.applyDependencies(ctx, bound, needed, model.ActionOrphan)
+	retry, err := d.applyDependencies(ctx, bound, needed, false)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if have != nil && have.GetResourceVersion() == bound.GetResourceVersion() {
 		d.enqueueBinding(client.ObjectKeyFromObject(bound.Object))
 	}
-	if unknown {
+	if retry {
 		return reconcile.Result{RequeueAfter: policy.KindRetryInterval}, nil
 	}
 	return reconcile.Result{}, nil

@@ -75,8 +75,8 @@ func (d *Reconciler) sources(from cache.Cache) []source.TypedSource[model.Templa
 		source.TypedKind(from, client.Object(&policyv1alpha1.PropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(templatesOfPolicy), policy.RequestChanged),
 		source.TypedKind(from, client.Object(&policyv1alpha1.ClusterPropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(templatesOfPolicy), policy.RequestChanged),
 		source.TypedKind(from, client.Object(&clusterv1alpha1.Cluster{}), handler.TypedEnqueueRequestsFromMapFunc(d.allTemplates), placementChanged),
-		source.TypedKind(from, client.Object(&workv1alpha2.ResourceBinding{}), bindingEvents),
-		source.TypedKind(from, client.Object(&workv1alpha2.ClusterResourceBinding{}), bindingEvents),
+		source.TypedKind(from, client.Object(&workv1alpha2.ResourceBinding{}), d.bindingEvents()),
+		source.TypedKind(from, client.Object(&workv1alpha2.ClusterResourceBinding{}), d.bindingEvents()),
 	}
 }
 
@@ -95,21 +95,31 @@ func (d *Reconciler) allTemplates(ctx context.Context, _ client.Object) []model.
 }
 
 // bindingEvents enqueues the templates of bindings that exist when the operator starts, because their templates may have been
-// deleted meanwhile, and of bindings that another client has changed or deleted.
-var bindingEvents = handler.TypedFuncs[client.Object, model.TemplateKey]{
-	CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q workqueue.TypedRateLimitingInterface[model.TemplateKey]) {
-		if e.IsInInitialList {
-			q.Add(model.TemplateKeyOf(model.AsBinding(e.Object)))
-		}
-	},
-	UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q workqueue.TypedRateLimitingInterface[model.TemplateKey]) {
-		if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() && e.ObjectNew.GetDeletionTimestamp() == nil {
-			q.Add(model.TemplateKeyOf(model.AsBinding(e.ObjectNew)))
-		}
-	},
-	DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], q workqueue.TypedRateLimitingInterface[model.TemplateKey]) {
-		q.Add(model.TemplateKeyOf(model.AsBinding(e.Object)))
-	},
+// deleted meanwhile, and of bindings that another client has changed or deleted. Of one that is gone, those that require its
+// template are enqueued too: it is their dependency again.
+func (d *Reconciler) bindingEvents() handler.TypedEventHandler[client.Object, model.TemplateKey] {
+	type queue = workqueue.TypedRateLimitingInterface[model.TemplateKey]
+	return handler.TypedFuncs[client.Object, model.TemplateKey]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], q queue) {
+			if e.IsInInitialList {
+				q.Add(model.TemplateKeyOf(model.AsBinding(e.Object)))
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], q queue) {
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() && e.ObjectNew.GetDeletionTimestamp() == nil {
+				q.Add(model.TemplateKeyOf(model.AsBinding(e.ObjectNew)))
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[client.Object], q queue) {
+			b := model.AsBinding(e.Object)
+			q.Add(model.TemplateKeyOf(b))
+			for _, r := range b.Spec.RequiredBy {
+				if by, err := model.GetBinding(ctx, d.client, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}); err == nil && by != nil {
+					q.Add(model.TemplateKeyOf(by))
+				}
+			}
+		},
+	}
 }
 
 // placementChanged selects changes of a cluster that placements depend on.

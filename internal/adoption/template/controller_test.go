@@ -200,8 +200,8 @@ func (h *hub) state(t *testing.T) string {
 	}
 	var all []string
 	for _, b := range bindings {
-		all = append(all, fmt.Sprintf("%s deleted=%t restore=%s released=%s claim=%s requiredBy=%d", b.GetName(), b.GetDeletionTimestamp() != nil,
-			b.GetAnnotations()[model.AnnotationRestore], b.GetAnnotations()[model.AnnotationReleased], model.ClaimOf(b), len(b.Spec.RequiredBy)))
+		all = append(all, fmt.Sprintf("%s deleted=%t restore=%s%s released=%s claim=%s requiredBy=%d", b.GetName(), b.GetDeletionTimestamp() != nil,
+			b.GetAnnotations()[model.AnnotationRestore], b.GetAnnotations()[model.AnnotationRestoreClusters], b.GetAnnotations()[model.AnnotationReleased], model.ClaimOf(b), len(b.Spec.RequiredBy)))
 	}
 	return strings.Join(all, "\n")
 }
@@ -288,7 +288,7 @@ func TestReleaseInterruptedAtEveryWrite(t *testing.T) {
 					p.Annotations = map[string]string{model.AnnotationAborted: "true"}
 				})
 			},
-			"it-configmap deleted=false restore= released= " + none + "requiredBy=1\nit-deployment deleted=true restore=true released= claim=shop/p requiredBy=0", 3,
+			"it-configmap deleted=false restore=west released= " + none + "requiredBy=1\nit-deployment deleted=true restore=true released= claim=shop/p requiredBy=0", 3,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -426,8 +426,12 @@ func TestAddDependency(t *testing.T) {
 			if diff := cmp.Diff(c.want, h.reconcile(t)); diff != "" {
 				t.Errorf("written (-want +got)\n%s", diff)
 			}
-			if written := h.reconcile(t); len(written) > 0 {
-				t.Errorf("written once more: %v", written)
+			result, err := h.reconciler.Reconcile(t.Context(), cartKey)
+			if waits := strings.HasSuffix(name, "is being deleted"); (result.RequeueAfter > 0) != waits || err != nil {
+				t.Errorf("tried again after %s, %v", result.RequeueAfter, err)
+			}
+			if len(h.Writes) > len(c.want) {
+				t.Errorf("written once more: %v", h.Writes)
 			}
 		})
 	}

@@ -8,85 +8,102 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
-	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// applyDependencies has the needed templates go to the clusters of by, and releases those that by no longer needs. It has to be
-// called again if it is unknown of a needed template whether it exists.
-func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, needed []model.TemplateKey, release passage.Action) (unknown bool, err error) {
+// applyDependencies has the needed templates go to the clusters of by, and releases those that by no longer needs. With retry, it
+// has to be called again after a while: a needed template cannot be read, or its former binding is still being deleted.
+func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, needed []model.TemplateKey, restore bool) (retry bool, err error) {
 	wanted := map[client.ObjectKey]bool{}
 	for _, key := range needed {
 		wanted[key.Binding()] = true
 		if err := d.Kinds.watchKind(ctx, key.Kind); err != nil {
-			// Its binding, if any, stays.
-			unknown = true
+			// Whether the dependency exists is unknown: its binding, if any, stays.
+			retry = true
 			continue
 		}
-		if err := d.addDependency(ctx, by, key); err != nil {
-			return unknown, err
+		deleting, err := d.addDependency(ctx, by, key)
+		if err != nil {
+			return false, err
 		}
+		retry = retry || deleting
 	}
 	dependency, err := model.ListDependencies(ctx, d.client, by)
 	if err != nil {
-		return unknown, err
+		return false, err
 	}
 	for _, b := range dependency {
 		if wanted[client.ObjectKeyFromObject(b.Object)] {
 			continue
 		}
-		if err := d.removeDependency(ctx, by, b.Copy(), release); err != nil {
-			return unknown, err
+		if err := d.removeDependency(ctx, by, b.Copy(), restore); err != nil {
+			return false, err
 		}
 	}
-	return unknown, nil
+	return retry, nil
 }
 
-// addDependency has a template go where another one requires it. One that is not on the hub has to be in the clusters already.
-func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key model.TemplateKey) error {
+// addDependency has a template go where another one requires it, unless its binding is being deleted. A template that is not on
+// the hub has to be in the clusters already.
+func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key model.TemplateKey) (deleting bool, err error) {
 	metadata := model.NewMetadata(key.Kind)
 	if err := d.metadata.Get(ctx, key.ObjectKey, metadata); err != nil || metadata.DeletionTimestamp != nil {
-		return client.IgnoreNotFound(err)
+		return false, client.IgnoreNotFound(err)
 	}
 	t := model.TemplateOf(metadata)
 	if policy.IsClusterLocal(t) {
-		return nil
+		return false, nil
 	}
 	have, err := model.GetBinding(ctx, d.client, key.Binding())
 	if err != nil {
-		return err
+		return false, err
 	}
 	if have == nil {
 		b := WithDependents(NewDependency(t, metadata.UID), nil, by)
-		return d.client.Create(ctx, b.Object, client.FieldOwner(model.FieldOwner))
+		return false, d.client.Create(ctx, b.Object, client.FieldOwner(model.FieldOwner))
 	}
 	if have.GetDeletionTimestamp() != nil {
-		return nil
+		return true, nil
 	}
-	others := map[client.ObjectKey]*model.Binding{}
-	for _, r := range have.Spec.RequiredBy {
-		key := client.ObjectKey{Namespace: r.Namespace, Name: r.Name}
-		if others[key], err = model.GetBinding(ctx, d.client, key); err != nil {
-			return err
-		}
+	others, err := d.dependents(ctx, have)
+	if err != nil {
+		return false, err
 	}
-	want := WithDependents(have, func(key client.ObjectKey) *model.Binding { return others[key] }, by)
+	want := WithDependents(have, others, by)
 	if equality.Semantic.DeepEqual(have.Spec, want.Spec) {
-		return nil
+		return false, nil
 	}
-	return d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner))
+	return false, d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner))
+}
+
+// dependents finds the bindings of the templates that require that of a binding, nil for one that is gone.
+func (d *Reconciler) dependents(ctx context.Context, dependency *model.Binding) (func(client.ObjectKey) *model.Binding, error) {
+	all := map[client.ObjectKey]*model.Binding{}
+	for _, r := range dependency.Spec.RequiredBy {
+		key := client.ObjectKey{Namespace: r.Namespace, Name: r.Name}
+		b, err := model.GetBinding(ctx, d.client, key)
+		if err != nil {
+			return nil, err
+		}
+		all[key] = b
+	}
+	return func(key client.ObjectKey) *model.Binding { return all[key] }, nil
 }
 
 // removeDependency removes the clusters of by from the binding of a template that by no longer requires. The objects there are
-// orphaned or restored.
-func (d *Reconciler) removeDependency(ctx context.Context, by, dependency *model.Binding, release passage.Action) error {
+// orphaned, or their originals restored.
+func (d *Reconciler) removeDependency(ctx context.Context, by, dependency *model.Binding, restore bool) error {
 	if dependency.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	want := WithoutDependent(dependency, by, release)
+	others, err := d.dependents(ctx, dependency)
+	if err != nil {
+		return err
+	}
+	want := WithoutDependent(dependency, others, by, restore)
 	switch {
 	case model.IsTaken(want):
 		return client.IgnoreNotFound(d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner)))
-	case release == model.ActionRestore:
+	case restore:
 		return d.releaseBinding(ctx, dependency, model.ActionRestore)
 	}
 	return d.deleteAnnotated(ctx, dependency, model.AnnotationReleased)

@@ -187,15 +187,18 @@ func TestBindingEvents(t *testing.T) {
 		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "it"}
 		return b.Object
 	}
+	h := newHub(t)
+	h.reconcile(t)
+	events := h.reconciler.bindingEvents()
 	type queue = workqueue.TypedRateLimitingInterface[model.TemplateKey]
 	created := func(initial bool) func(q queue) {
 		return func(q queue) {
-			bindingEvents.Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: binding(1, nil), IsInInitialList: initial}, q)
+			events.Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: binding(1, nil), IsInInitialList: initial}, q)
 		}
 	}
 	updated := func(now client.Object) func(q queue) {
 		return func(q queue) {
-			bindingEvents.Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectOld: binding(1, nil), ObjectNew: now}, q)
+			events.Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectOld: binding(1, nil), ObjectNew: now}, q)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -208,8 +211,12 @@ func TestBindingEvents(t *testing.T) {
 		"its status changes":             {updated(binding(1, nil)), nil},
 		"its deletion begins":            {updated(binding(2, deleted)), nil},
 		"gone": {func(q queue) {
-			bindingEvents.Delete(t.Context(), event.TypedDeleteEvent[client.Object]{Object: binding(2, deleted)}, q)
+			events.Delete(t.Context(), event.TypedDeleteEvent[client.Object]{Object: binding(2, deleted)}, q)
 		}, []model.TemplateKey{cartKey}},
+		// What required it brings it again, as a dependency.
+		"gone, and another template requires it": {func(q queue) {
+			events.Delete(t.Context(), event.TypedDeleteEvent[client.Object]{Object: h.read(t, dependency).Object}, q)
+		}, []model.TemplateKey{{Kind: configMaps, ObjectKey: cartKey.ObjectKey}, cartKey}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[model.TemplateKey]())

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -93,7 +94,7 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	if want.Spec.ConflictResolution == "" {
 		want.Spec.ConflictResolution = policyv1alpha1.ConflictAbort
 	}
-	model.RecordReleased(want, nil, "")
+	model.RestoreIn(want)
 	return want, nil
 }
 
@@ -113,7 +114,6 @@ func NewDependency(t model.Template, uid types.UID) *model.Binding {
 func WithDependents(dependency *model.Binding, find func(types.NamespacedName) *model.Binding, by ...*model.Binding) *model.Binding {
 	want := dependency.Copy()
 	removeDependents(want, by...)
-	others := slices.Clone(want.Spec.RequiredBy)
 	for _, b := range by {
 		snapshot := workv1alpha2.BindingSnapshot{Namespace: b.GetNamespace(), Name: b.GetName()}
 		for _, c := range b.Spec.Clusters {
@@ -124,43 +124,52 @@ func WithDependents(dependency *model.Binding, find func(types.NamespacedName) *
 	slices.SortFunc(want.Spec.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	model.RecordReleased(want, model.Targets(dependency), model.ActionOrphan)
-	if model.ClaimOf(dependency) != (model.PolicyKey{}) {
-		return want
-	}
-	all := slices.Clone(by)
-	for _, r := range others {
-		if other := find(types.NamespacedName{Namespace: r.Namespace, Name: r.Name}); other != nil {
-			all = append(all, other)
+	model.RestoreIn(want)
+	inheritPolicies(want, func(key types.NamespacedName) *model.Binding {
+		for _, b := range by {
+			if key == client.ObjectKeyFromObject(b.Object) {
+				return b
+			}
 		}
-	}
-	want.Spec.ConflictResolution, want.Spec.Suspension = policyv1alpha1.ConflictOverwrite, by[0].Spec.Suspension
-	for _, b := range all {
-		if b.Spec.ConflictResolution != policyv1alpha1.ConflictOverwrite {
-			want.Spec.ConflictResolution = policyv1alpha1.ConflictAbort
-		}
-		if s := b.Spec.Suspension; s != nil && ptr.Deref(s.Dispatching, false) {
-			want.Spec.Suspension = s
-		}
-	}
+		return find(key)
+	})
 	return want
 }
 
-// WithoutDependent is the binding of a dependency that a template no longer requires. The action is what becomes of its object in
-// clusters that only this template went to.
-func WithoutDependent(dependency, by *model.Binding, action passage.Action) *model.Binding {
+// WithoutDependent is the binding of a dependency that a template no longer requires. With restore, its originals are restored in
+// the clusters that it goes to no longer.
+func WithoutDependent(dependency *model.Binding, find func(types.NamespacedName) *model.Binding, by *model.Binding, restore bool) *model.Binding {
 	want := dependency.Copy()
 	removeDependents(want, by)
-	model.RecordReleased(want, model.Targets(dependency), action)
+	if restore {
+		model.RestoreIn(want, model.Targets(dependency)...)
+	}
+	inheritPolicies(want, find)
 	return want
 }
 
 func removeDependents(dependency *model.Binding, by ...*model.Binding) {
-	removed := map[types.NamespacedName]bool{}
-	for _, b := range by {
-		removed[types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}] = true
-	}
 	dependency.Spec.RequiredBy = slices.DeleteFunc(dependency.Spec.RequiredBy, func(s workv1alpha2.BindingSnapshot) bool {
-		return removed[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]
+		return slices.ContainsFunc(by, func(b *model.Binding) bool { return b.GetNamespace() == s.Namespace && b.GetName() == s.Name })
 	})
+}
+
+// inheritPolicies gives a dependency that no policy takes the conflict resolution and the suspension of those that require it.
+func inheritPolicies(dependency *model.Binding, find func(types.NamespacedName) *model.Binding) {
+	if model.ClaimOf(dependency) != (model.PolicyKey{}) || len(dependency.Spec.RequiredBy) == 0 {
+		return
+	}
+	dependency.Spec.ConflictResolution, dependency.Spec.Suspension = policyv1alpha1.ConflictOverwrite, nil
+	for _, r := range dependency.Spec.RequiredBy {
+		b := find(types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
+		if b == nil {
+			continue
+		}
+		if b.Spec.ConflictResolution != policyv1alpha1.ConflictOverwrite {
+			dependency.Spec.ConflictResolution = policyv1alpha1.ConflictAbort
+		}
+		if s := b.Spec.Suspension; s != nil && ptr.Deref(s.Dispatching, false) {
+			dependency.Spec.Suspension = s
+		}
+	}
 }

@@ -207,25 +207,31 @@ func targets(names string) []workv1alpha2.TargetCluster {
 	return all
 }
 
-// Where a dependency goes no longer, the binding says what becomes of its object: also if another policy takes it to other clusters
-// and would have it deleted.
+// Where a dependency goes no longer, an abort restores its original.
 func TestWithoutDependent(t *testing.T) {
-	by := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "pay"})
+	pay := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "pay"})
+	cart := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart"})
+	cart.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
+	find := func(key types.NamespacedName) *model.Binding {
+		return map[string]*model.Binding{"cart": cart}[key.Name]
+	}
 	for name, c := range map[string]struct {
 		requiredBy map[string]string
 		claimed    string
 		taken      bool
-		released   string
+		restored   string
 	}{
-		"the last that required it":                      {map[string]string{"pay": "west"}, "", false, `{"west":"restore"}`},
+		"the last that required it":                      {map[string]string{"pay": "west"}, "", false, "west"},
 		"one of two, in the same cluster":                {map[string]string{"cart": "west", "pay": "west"}, "", true, ""},
-		"one of two, in a cluster more":                  {map[string]string{"cart": "west", "pay": "east west"}, "", true, `{"east":"restore"}`},
+		"one of two, in two clusters more":               {map[string]string{"cart": "west", "pay": "north east west"}, "", true, "east,north"},
 		"the last, and a policy takes it":                {map[string]string{"pay": "west"}, "west", true, ""},
-		"the last, and a policy takes it, but elsewhere": {map[string]string{"pay": "west"}, "east", true, `{"west":"restore"}`},
+		"the last, and a policy takes it, but elsewhere": {map[string]string{"pay": "west"}, "east", true, "west"},
 		"required by others, never by this":              {map[string]string{"cart": "west"}, "", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dependency := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "settings"})
+			// As it was while pay required it.
+			dependency.Spec.ConflictResolution, dependency.Spec.Suspension = policyv1alpha1.ConflictAbort, &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
 			for r, clusters := range c.requiredBy {
 				dependency.Spec.RequiredBy = append(dependency.Spec.RequiredBy, workv1alpha2.BindingSnapshot{Namespace: "shop", Name: r, Clusters: targets(clusters)})
 			}
@@ -233,39 +239,37 @@ func TestWithoutDependent(t *testing.T) {
 				model.Claim(dependency, model.PolicyKey{Namespace: "shop", Name: "p"})
 				dependency.Spec.Clusters = targets(c.claimed)
 			}
-			got := WithoutDependent(dependency, by, model.ActionRestore)
+			got := WithoutDependent(dependency, find, pay, true)
 			if model.IsTaken(got) != c.taken || model.IsRequiredBy(got, map[string]bool{"shop/pay": true}) || len(dependency.Spec.RequiredBy) != len(c.requiredBy) {
 				t.Errorf("required by %v, before by %v", got.Spec.RequiredBy, dependency.Spec.RequiredBy)
 			}
-			if released := got.GetAnnotations()[model.AnnotationReleasedClusters]; released != c.released {
-				t.Errorf("released %s", released)
+			if restored := got.GetAnnotations()[model.AnnotationRestoreClusters]; restored != c.restored {
+				t.Errorf("restored in %s", restored)
+			}
+			if kept := WithoutDependent(dependency, find, pay, false); kept.GetAnnotations()[model.AnnotationRestoreClusters] != "" {
+				t.Errorf("no abort, and restored in %v", kept.GetAnnotations())
+			}
+			if inherits := c.requiredBy["cart"] != ""; (got.Spec.Suspension == nil) != inherits || (got.Spec.ConflictResolution == policyv1alpha1.ConflictOverwrite) != inherits {
+				t.Errorf("suspended %v, %s", got.Spec.Suspension, got.Spec.ConflictResolution)
 			}
 		})
 	}
 }
 
-// A cluster that a dependency goes to again is released no longer, whoever takes it there.
-func TestReleasedNoLonger(t *testing.T) {
+// A cluster that a dependency goes to again is not one to restore in any longer, whoever takes the dependency there.
+func TestRestoredNoLonger(t *testing.T) {
 	template := model.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
-	released := NewDependency(template, "u")
-	model.RecordReleased(released, targets("east west"), model.ActionRestore)
-	required := WithDependents(released, nil, func() *model.Binding {
-		by := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "by"})
-		by.Spec.Clusters = targets("west")
-		return by
-	}())
-	p := &policy.Policy{Namespace: "shop", Name: "p"}
-	claimed, err := DesiredBinding(template, "u", p, []policy.Member{{Name: "west"}}, -1, released)
+	restored := NewDependency(template, "u")
+	model.RestoreIn(restored, targets("east west")...)
+	by := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "by"})
+	by.Spec.Clusters = targets("west")
+	claimed, err := DesiredBinding(template, "u", &policy.Policy{Namespace: "shop", Name: "p"}, []policy.Member{{Name: "west"}}, -1, restored)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string]*model.Binding{"required": required, "claimed": claimed} {
-		if got := b.GetAnnotations()[model.AnnotationReleasedClusters]; got != `{"east":"restore"}` {
-			t.Errorf("%s: released %s", name, got)
+	for name, b := range map[string]*model.Binding{"required": WithDependents(restored, nil, by), "claimed": claimed} {
+		if !model.IsRestoredIn(b, "east") || model.IsRestoredIn(b, "west") || model.IsRestoredIn(b, "") {
+			t.Errorf("%s: %v", name, b.GetAnnotations())
 		}
-	}
-	shrunk := WithDependents(required, nil, model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "by"}))
-	if got := shrunk.GetAnnotations()[model.AnnotationReleasedClusters]; got != `{"east":"restore","west":"orphan"}` {
-		t.Errorf("where it is no longer required: released %s", got)
 	}
 }

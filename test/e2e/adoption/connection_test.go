@@ -1,6 +1,7 @@
 package adoption_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,6 +37,12 @@ func TestListPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.create(t, s.members[member1], configMap("unlabelled"))
+	elsewhere := configMap(s.namespace)
+	elsewhere.Namespace, elsewhere.Labels = metav1.NamespaceDefault, map[string]string{"example.com/listed": "true"}
+	if err := s.members[member1].Create(t.Context(), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.members[member1].Delete(context.Background(), elsewhere) })
 	m, err := member.ConnectByName(t.Context(), s.hub, member1)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -50,6 +51,22 @@ func TestPropagateDependencies(t *testing.T) {
 			s.until(t, m, now, func() error { return isClean(now) })
 		}
 	})
+}
+
+// A policy says of a dependency what became of it last, also if nothing else changes.
+func TestDependencyConflictEnds(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	job := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Spec: batchv1.CronJobSpec{Schedule: "0 3 * * *"}}
+	job.Spec.JobTemplate.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{
+		Name: "it", Image: "it", EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
+	}}}
+	mine := configMap("settings", "a", "mine")
+	s.create(t, s.members[member1], mine)
+	s.create(t, s.hub, configMap("settings", "a", "hub"), job, policy("batch/v1", "CronJob", propagateDependencies))
+	s.tells(t, "everything", "ResourceConflict", "1 of 2 resources exist already")
+	s.remove(t, s.members[member1], mine)
+	s.tells(t, "everything", "Applied", "all 2 resources are applied")
 }
 
 // Of a dependency that two policies bring, the aborted one restores the originals in clusters that it alone brought it to. Where the

@@ -78,6 +78,16 @@ func (n *newcomer) unjoin(ctx context.Context, config *rest.Config) error {
 	return err
 }
 
+// leave ends a membership, also after a test that failed: other tests have the hub too.
+func (n *newcomer) leave(t testing.TB) {
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Deadline())
+	defer cancel()
+	if err := n.unjoin(ctx, n.hub.Config()); err != nil {
+		t.Error(err)
+	}
+	wait.Until(t, n.hasLeft)
+}
+
 // hasLeft looks whether anything is left, on the hub or in the cluster.
 func (n *newcomer) hasLeft(ctx context.Context) error {
 	if err := n.leftHub(ctx, newcomerName); err != nil {
@@ -146,14 +156,7 @@ func TestJoinInterrupted(t *testing.T) {
 	n.disturb(t, func(t testing.TB) faults.World {
 		return faults.World{
 			Run: n.join, Snapshot: n.snapshot, Settled: n.ready(newcomerName, metav1.ConditionTrue, "the API server responds"),
-			Teardown: func() {
-				ctx, cancel := context.WithTimeout(context.Background(), wait.Deadline())
-				defer cancel()
-				if err := n.unjoin(ctx, n.hub.Config()); err != nil {
-					t.Error(err)
-				}
-				wait.Until(t, n.hasLeft)
-			},
+			Teardown: func() { n.leave(t) },
 		}
 	}, true)
 }
@@ -166,7 +169,7 @@ func TestUnjoinInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		wait.Until(t, n.ready(newcomerName, metav1.ConditionTrue, "the API server responds"))
-		return faults.World{Run: n.unjoin, Settled: n.hasLeft, Snapshot: func(ctx context.Context) (map[string]string, error) {
+		return faults.World{Run: n.unjoin, Settled: n.hasLeft, Teardown: func() { n.leave(t) }, Snapshot: func(ctx context.Context) (map[string]string, error) {
 			left, err := n.snapshot(ctx)
 			if err == nil && len(left) > 0 {
 				err = fmt.Errorf("there is %v", left)

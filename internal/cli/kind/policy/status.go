@@ -35,8 +35,8 @@ func (*Kind) Status(ctx context.Context, reader client.Reader, r connect.Resourc
 	if err != nil {
 		return nil, err
 	}
-	report := render.NewStatusReport(plan, passage.Batching{}, p.Status.Conditions, forecast.IsReported(p, plan), time.Now())
-	return &status{report, newAdoptionStatus(plan)}, nil
+	observed := p.Status.ObservedGeneration == p.Generation
+	return &status{render.NewStatusReport(plan, passage.Batching{}, p.Status.Conditions, observed, time.Now()), newAdoptionStatus(plan)}, nil
 }
 
 func (s *status) PrintDetails(w io.Writer, format render.Format) {
