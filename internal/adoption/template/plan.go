@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -127,7 +126,7 @@ func WithDependents(dependency *model.Binding, find func(types.NamespacedName) *
 	model.RestoreIn(want)
 	inheritPolicies(want, func(key types.NamespacedName) *model.Binding {
 		for _, b := range by {
-			if key == client.ObjectKeyFromObject(b.Object) {
+			if b.GetNamespace() == key.Namespace && b.GetName() == key.Name {
 				return b
 			}
 		}
