@@ -14,6 +14,7 @@ var (
 	headingPattern  = regexp.MustCompile(`^#+ (.*)$`)
 	notInAnchor     = regexp.MustCompile(`[^\pL\pN _-]`)
 	linkTextPattern = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	sourcePattern   = regexp.MustCompile("`((?:api|charts|cmd|hack|internal|localkube|test)/[^`<> ]*)`")
 )
 
 // anchor is the name that a heading is linked by.
@@ -56,6 +57,18 @@ func TestLinks(t *testing.T) {
 				case link[2] != "" && isPage && !slices.Contains(anchors(lines[to]), link[2]):
 					t.Errorf("%s:%d: %s has no heading for #%s", page.Path, i+1, filepath.Base(to), link[2])
 				}
+			}
+		}
+	}
+}
+
+// TestSources looks for the files and folders that CONTRIBUTING names.
+func TestSources(t *testing.T) {
+	page := readPages(t, "CONTRIBUTING.md")[0]
+	for i, line := range page.Lines {
+		for _, source := range sourcePattern.FindAllStringSubmatch(line, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page.Path), source[1])); err != nil {
+				t.Errorf("%s:%d: there is no %s", page.Path, i+1, source[1])
 			}
 		}
 	}
