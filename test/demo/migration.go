@@ -105,11 +105,11 @@ func migrationActs(d *demo) ([]act, error) {
 			kubectl("get", "events", "-n", "legacy", "--field-selector", "reason=MigrationFailed"),
 			kubectl("get", "istios,istiorevisions,istiorevisiontags"),
 		}},
-		{"What ails it is mended, and it is tried again; then the old control plane goes by itself", []scene{
+		{"What ails it is mended: its new pods get ready, on the new revision; then the old control plane goes by itself", []scene{
 			kubectl("patch", "deployment", "mainframe", "-n", "legacy", "--type=merge", "-p",
 				`{"metadata":{"annotations":{"sailoperator.io/readiness-timeout":null}},`+
 					`"spec":{"template":{"metadata":{"annotations":{"localkube.fairlead.dev/ready-after":"0s"}}}}}`),
-			fairlead(done, "retry", "istio", "default"),
+			kubectl("wait", "istio/default", "--for=condition=WorkloadsMigrated", "--timeout="+deadline()),
 			fairlead(done, "watch", "istio", "default", "--wait", "--timeout", deadline()),
 			kubectl("wait", "istiorevision/"+old, "--for=delete", "--timeout="+deadline()),
 			kubectl("get", "istios,istiorevisions,istiorevisiontags"),
