@@ -115,13 +115,10 @@ func (a *API) serve(verb string, object client.Object, request func() error) err
 	if err == nil && verb != "get" {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.Writes = append(a.Writes, verb+describe(object))
+		a.Writes = append(a.Writes, Describe(verb, object))
 	}
 	return err
 }
-
-// Describe is a request for an object as it is written in Writes.
-func Describe(verb string, object client.Object) string { return verb + describe(object) }
 
 // Refuse is an On that fails the requests that are written so in Writes, such as "delete Work it".
 func Refuse(request string, err error) func(verb string, object client.Object) error {
@@ -133,16 +130,17 @@ func Refuse(request string, err error) func(verb string, object client.Object) e
 	}
 }
 
-// describe is the kind and the name of an object, with a space before; empty for a status, which is not an object of its own.
-func describe(object client.Object) string {
+// Describe is a request as it is written in Writes: the verb, and the kind and the name of the object. A status, which is not an
+// object of its own, has neither.
+func Describe(verb string, object client.Object) string {
 	if object.GetName() == "" {
-		return ""
+		return verb
 	}
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" {
 		kind = reflect.TypeOf(object).Elem().Name()
 	}
-	return " " + kind + " " + object.GetName()
+	return verb + " " + kind + " " + object.GetName()
 }
 
 // Exists tells whether the server has an object of that kind and name, and reads it.

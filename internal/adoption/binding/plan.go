@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
-	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
@@ -113,7 +112,7 @@ func (d *Decision) addTarget(o Observed, cluster string, desired *workv1alpha1.W
 	switch {
 	case have == nil:
 		why := passage.Because(ReasonPlaced, "the placement selects cluster %s", cluster)
-		if !slices.ContainsFunc(o.Binding.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster }) {
+		if !model.HasCluster(o.Binding.Spec.Clusters, cluster) {
 			why = passage.Because(ReasonRequired, "a resource that goes to cluster %s requires the template", cluster)
 		}
 		d.add(model.ActionCreate, why, desired)
@@ -155,7 +154,7 @@ func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstru
 // claimOfWork is the policy that places, or has placed, the object in a cluster: none if only other templates require it there.
 func claimOfWork(b *model.Binding, cluster string, have *workv1alpha1.Work) model.PolicyKey {
 	claim := model.ClaimOf(b)
-	placed := slices.ContainsFunc(b.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	placed := model.HasCluster(b.Spec.Clusters, cluster)
 	if placed || have != nil && have.Annotations[model.AnnotationClaim] == claim.String() {
 		return claim
 	}

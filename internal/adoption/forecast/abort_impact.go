@@ -74,9 +74,9 @@ func isReleased(b *model.Binding, cluster string, taken map[string]bool) bool {
 		return true
 	}
 	stays := slices.ContainsFunc(b.Spec.RequiredBy, func(by workv1alpha2.BindingSnapshot) bool {
-		goesThere := slices.ContainsFunc(by.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+		goesThere := model.HasCluster(by.Clusters, cluster)
 		return goesThere && !taken[strings.TrimPrefix(by.Namespace+"/"+by.Name, "/")]
 	})
-	placed := model.ClaimOf(b) != (model.PolicyKey{}) && slices.ContainsFunc(b.Spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	placed := model.ClaimOf(b) != (model.PolicyKey{}) && model.HasCluster(b.Spec.Clusters, cluster)
 	return !stays && !placed && model.IsRequiredBy(b, taken)
 }

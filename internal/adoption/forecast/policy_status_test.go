@@ -31,7 +31,7 @@ func TestStatusOfPolicy(t *testing.T) {
 		want   string
 	}{
 		"applied": {nil, "apply Deployment shop/cart in west Done AppliedSuccessful"},
-		"applied, and the policy has yet to say so": {
+		"applied, and condition Ready of the policy is not updated yet": {
 			func(p *policy.Policy, _ *hubReader) { report(p, metav1.ConditionUnknown, model.ReasonNothingMatched) },
 			"report PropagationPolicy shop/p Running " + string(model.ReasonNothingMatched) + "; apply Deployment shop/cart in west Done AppliedSuccessful",
 		},

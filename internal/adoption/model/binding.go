@@ -33,12 +33,17 @@ func Targets(binding *Binding) []workv1alpha2.TargetCluster {
 	all := slices.Clone(binding.Spec.Clusters)
 	for _, r := range binding.Spec.RequiredBy {
 		for _, c := range r.Clusters {
-			if !slices.ContainsFunc(all, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Name }) {
+			if !HasCluster(all, c.Name) {
 				all = append(all, c)
 			}
 		}
 	}
 	return all
+}
+
+// HasCluster tells whether a cluster is one of the targets.
+func HasCluster(targets []workv1alpha2.TargetCluster, name string) bool {
+	return slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == name })
 }
 
 // Binding is a ResourceBinding, or a ClusterResourceBinding for what is in no namespace.

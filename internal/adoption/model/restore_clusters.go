@@ -23,7 +23,7 @@ func RestoreIn(b *Binding, clusters ...workv1alpha2.TargetCluster) {
 		all = append(all, c.Name)
 	}
 	all = slices.DeleteFunc(all, func(name string) bool {
-		return name == "" || slices.ContainsFunc(Targets(b), func(t workv1alpha2.TargetCluster) bool { return t.Name == name })
+		return name == "" || HasCluster(Targets(b), name)
 	})
 	slices.Sort(all)
 	ours := map[string]string{}

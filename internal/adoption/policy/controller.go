@@ -57,8 +57,8 @@ func Setup(mgr ctrl.Manager, kindError func(context.Context, *Policy) error) err
 	return nil
 }
 
-// reportingPolicies are those whose status tells of a binding: the one that takes its template, and those of the templates that
-// require it. A binding that cannot be read is gone, and reported by its own event.
+// reportingPolicies are the policies whose status counts a binding: the policy that takes its template, and the policies of the
+// templates that require its template. A binding that cannot be read is gone, and its own event enqueues its policy.
 func reportingPolicies(ctx context.Context, reader client.Reader, b *model.Binding) []model.PolicyKey {
 	claims := []model.PolicyKey{model.ClaimOf(b)}
 	for _, r := range b.Spec.RequiredBy {

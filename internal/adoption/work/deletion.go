@@ -1,14 +1,11 @@
 package work
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
-	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -46,7 +43,7 @@ func DeletionFor(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster, bind
 // isWanted tells whether a binding is to have a Work in a cluster: then only the Work was deleted, and is created again.
 func isWanted(binding *model.Binding, work *workv1alpha1.Work, cluster string) bool {
 	return binding != nil && binding.GetDeletionTimestamp() == nil && model.IsTaken(binding) && string(binding.GetUID()) == work.Labels[model.LabelBinding] &&
-		slices.ContainsFunc(model.Targets(binding), func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+		model.HasCluster(model.Targets(binding), cluster)
 }
 
 // release decides what becomes of an object whose Work is being deleted.
