@@ -71,24 +71,24 @@ programs:
 	@$(BUILD) -title "Fairlead, Kubernetes and Istio" -- $(FAIRLEAD) -- $(LOCALKUBE)
 	@test -d bin/charts || bin/localkube charts --dir bin/charts
 
+.PHONY: bin/demo
+bin/demo: programs
+	@$(BUILD) -title "the demo" -- bin/demo . ./test/demo
+
 .PHONY: demo
-demo: programs ## See Fairlead at work on a Kubernetes of its own
-	@go build -o bin/demo ./test/demo
+demo: bin/demo ## See Fairlead at work on a Kubernetes of its own
 	@bin/demo
 
 .PHONY: demo-rollout
-demo-rollout: programs ## See Fairlead roll an environment of Materialize out
-	@go build -o bin/demo ./test/demo
+demo-rollout: bin/demo ## See Fairlead roll an environment of Materialize out
 	@bin/demo --story rollout
 
 .PHONY: demo-adoption
-demo-adoption: programs ## See Fairlead take over what runs in two clusters
-	@go build -o bin/demo ./test/demo
+demo-adoption: bin/demo ## See Fairlead take over what runs in two clusters
 	@bin/demo --story adoption
 
 .PHONY: demo-mesh
-demo-mesh: programs ## See Fairlead take a mesh to MeshServices while it is called
-	@go build -o bin/demo ./test/demo
+demo-mesh: bin/demo ## See Fairlead take a mesh to MeshServices while it is called
 	@bin/demo --story mesh
 
 ##@ Develop

@@ -62,15 +62,18 @@ func (p *progress) end() {
 // usualPace is what a core needs to compile a byte.
 const usualPace = 11 * time.Microsecond
 
-// left is how long the rest takes at the pace so far, or at the usual pace before there is a pace to speak of.
+// left is how long the rest takes at the pace so far, to which a tenth of the work at the usual pace is added: the first
+// packages tell little, and on a busy machine no package may end for minutes.
 func (p *progress) left(elapsed time.Duration, cores int) time.Duration {
-	if p.done*20 < p.total {
-		return max(0, time.Duration(p.total)*usualPace/time.Duration(cores)-elapsed)
-	}
-	return time.Duration(float64(elapsed) * float64(p.total-p.done) / float64(max(1, p.done)))
+	known := p.total / 10
+	elapsed += time.Duration(known) * usualPace / time.Duration(cores)
+	return time.Duration(float64(elapsed) * float64(p.total-p.done) / float64(max(1, p.done+known)))
 }
 
 func (p *progress) text(title string, elapsed time.Duration, cores int) string {
+	if p.count == p.all {
+		return fmt.Sprintf("compiled %s: %s packages, linking", title, thousands(p.all))
+	}
 	return fmt.Sprintf("compiling %s: %s of %s packages, %s left", title, thousands(p.count), thousands(p.all), about(p.left(elapsed, cores)))
 }
 

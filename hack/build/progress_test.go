@@ -11,26 +11,27 @@ func TestProgress(t *testing.T) {
 	builds := []*build{first, second}
 	countOnce(builds)
 	p := newProgress(builds)
-	check := func(want string) {
+	check := func(elapsed time.Duration, want string) {
 		t.Helper()
-		if got := p.text("it", time.Minute, 2); got != want {
+		if got := p.text("it", elapsed, 2); got != want {
 			t.Errorf("it says %q, want %q", got, want)
 		}
 	}
 	p.begin(first)
-	check("compiling it: 0 of 4 packages, about 72 min left")
+	check(0, "compiling it: 0 of 4 packages, about 73 min left")
 	p.compiled("small")
-	check("compiling it: 1 of 4 packages, about 72 min left")
+	check(time.Minute, "compiling it: 1 of 4 packages, about 82 min left")
+	check(2*time.Hour, "compiling it: 1 of 4 packages, about 1256 min left") // a machine that hardly gets on
 	p.compiled("both")
-	check("compiling it: 2 of 4 packages, about 7 min left")
+	check(9*time.Minute, "compiling it: 2 of 4 packages, about 64 min left")
 	p.compiled("large")
 	p.end()
-	check("compiling it: 3 of 4 packages, less than a minute left")
+	check(46*time.Minute, "compiling it: 3 of 4 packages, about 28 min left")
 	p.begin(second)
 	p.compiled("other")
 	p.compiled("not one of these")
 	p.end()
-	check("compiling it: 4 of 4 packages, less than a minute left")
+	check(73*time.Minute, "compiled it: 4 packages, linking")
 	if p.compiledNow != 5 {
 		t.Errorf("%d were compiled", p.compiledNow)
 	}
