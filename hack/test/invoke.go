@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -36,7 +38,7 @@ func goTest(args []string, o options, all *results) error {
 		command = append(command, "-count=1", "-exec", self+" "+measureArgument)
 	}
 	cmd := exec.Command("go", append(command, args...)...)
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = &quiet{out: os.Stderr}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -73,6 +75,28 @@ func goTest(args []string, o options, all *results) error {
 		return nil // what failed has been told
 	}
 	return err
+}
+
+// quiet leaves out what go says about the modules that it downloads.
+type quiet struct {
+	out  io.Writer
+	line []byte // without its end
+}
+
+func (q *quiet) Write(text []byte) (int, error) {
+	q.line = append(q.line, text...)
+	for {
+		line, rest, whole := bytes.Cut(q.line, []byte("\n"))
+		if !whole {
+			return len(text), nil
+		}
+		if !bytes.HasPrefix(line, []byte("go: downloading ")) {
+			if _, err := fmt.Fprintf(q.out, "%s\n", line); err != nil {
+				return 0, err
+			}
+		}
+		q.line = rest
+	}
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }

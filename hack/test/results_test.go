@@ -84,3 +84,16 @@ took 5s; what each package printed is in LOGS
 		t.Errorf("processor time is %s", got)
 	}
 }
+
+func TestQuiet(t *testing.T) {
+	var out strings.Builder
+	q := &quiet{out: &out}
+	for _, text := range []string{"go: downloading a v1", ".0\ngo: no such", " module\n", "go: downloading b v2\nwarning\n"} {
+		if n, err := q.Write([]byte(text)); n != len(text) || err != nil {
+			t.Errorf("%q: %d, %v", text, n, err)
+		}
+	}
+	if got, want := out.String(), "go: no such module\nwarning\n"; got != want {
+		t.Errorf("it shows %q, want %q", got, want)
+	}
+}
