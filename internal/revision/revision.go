@@ -26,6 +26,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/tag"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 	"github.com/fairlead/fairlead/internal/revision/workload"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
 // Name of the passage.
@@ -48,7 +49,11 @@ func Setup(mgr ctrl.Manager, source charts.Source) error {
 		return err
 	}
 	ctx := context.Background()
-	tracker, err := usage.NewTracker(ctx, installed.GetCache(), mgr.GetCache())
+	workloads, err := newWorkloadCache(mgr, watchErrors)
+	if err != nil {
+		return err
+	}
+	tracker, err := usage.NewTracker(ctx, installed.GetCache(), workloads, mgr.GetCache())
 	if err != nil {
 		return err
 	}
@@ -80,10 +85,24 @@ func Setup(mgr ctrl.Manager, source charts.Source) error {
 	if err := tag.Setup(mgr, tools); err != nil {
 		return fmt.Errorf("watch IstioRevisionTags: %w", err)
 	}
-	if err := workload.Setup(mgr, consistent, installed.GetCache()); err != nil {
+	if err := workload.Setup(mgr, consistent, workloads, installed.GetCache()); err != nil {
 		return fmt.Errorf("watch workloads: %w", err)
 	}
 	return nil
+}
+
+// newWorkloadCache caches all workloads, whose pod templates may use revisions. The cache of installed objects has Deployments
+// as well, but only those that are installed.
+func newWorkloadCache(mgr ctrl.Manager, watchErrors *usage.WatchErrors) (cache.Cache, error) {
+	workloads, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		ByObject: inventory.CacheOptions(), ReaderFailOnMissingInformer: true,
+		DefaultWatchErrorHandler: watchErrors.HandleWatchError,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create the cache of workloads: %w", err)
+	}
+	return workloads, mgr.Add(workloads)
 }
 
 // newInstalledCache caches installed objects, by label, and the metadata of namespaces and pods that may use them.

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
@@ -142,15 +144,18 @@ type tracking struct {
 
 func track(b *testing.B, config *rest.Config) (*tracking, func()) {
 	scheme := k8sruntime.NewScheme()
-	if err := v1.AddToScheme(scheme); err != nil {
-		b.Fatal(err)
+	for _, add := range []func(*k8sruntime.Scheme) error{v1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			b.Fatal(err)
+		}
 	}
 	t := &tracking{}
 	var err error
-	if t.cache, err = cache.New(config, cache.Options{Scheme: scheme, ByObject: usage.CacheOptions()}); err != nil {
+	kept := usage.TemplateCacheOptions(usage.CacheOptions())
+	if t.cache, err = cache.New(config, cache.Options{Scheme: scheme, ByObject: kept}); err != nil {
 		b.Fatal(err)
 	}
-	if t.Tracker, err = usage.NewTracker(b.Context(), t.cache, t.cache); err != nil {
+	if t.Tracker, err = usage.NewTracker(b.Context(), t.cache, t.cache, t.cache); err != nil {
 		b.Fatal(err)
 	}
 	queue := priorityqueue.New[reconcile.Request]("scale")

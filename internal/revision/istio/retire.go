@@ -61,7 +61,7 @@ func pruneStep(o Observed, revision Revision, target string, now time.Time) pass
 	case !uses.Known():
 		step.Reason = passage.Because(v1.ReasonUsageCheckFailed,
 			"kept while its users are unknown: the API server refuses to list %s", strings.Join(uses.Forbidden, " and "))
-	case uses.Used() && o.countFollowingTags(revision.Name, target) == uses.Tags && uses.Namespaces+uses.Pods == 0:
+	case uses.OnlyTags() && o.countFollowingTags(revision.Name, target) == uses.Tags:
 		step.Reason = passage.Because(v1.ReasonInactive,
 			"used only by tags that are moving; deleted when the tags have moved and the grace period is over")
 	case uses.Used():

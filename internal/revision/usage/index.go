@@ -23,7 +23,12 @@ type namespace struct {
 	name   string
 	policy policy
 	pods   map[string]pod
+	// workloads has what their pod templates choose, where the namespace leaves the choice to its pods.
+	workloads map[workload]choice
 }
+
+// workload is the kind and name of one with a pod template.
+type workload struct{ kind, name string }
 
 // nameUsers are the users of a name.
 type nameUsers struct {
@@ -34,21 +39,24 @@ type nameUsers struct {
 
 // namespaceUse is the use of a name within one namespace.
 type namespaceUse struct {
-	chosen bool // by the namespace itself
-	pods   podCount
+	chosen    bool // by the namespace itself
+	pods      podCount
+	workloads int
 }
 
 // podCount counts pods: those that use a name by their labels, and those that use it at all.
 type podCount struct{ labelled, any int }
 
 type counts struct {
-	namespaces, tags int
-	pods             podCount
+	namespaces, tags, workloads int
+	pods                        podCount
 }
 
-func (t counts) usedAsRevision() bool { return t.namespaces > 0 || t.tags > 0 || t.pods.any > 0 }
+func (t counts) usedAsRevision() bool {
+	return t.namespaces > 0 || t.tags > 0 || t.workloads > 0 || t.pods.any > 0
+}
 
-func (t counts) usedAsTag() bool { return t.namespaces > 0 || t.pods.labelled > 0 }
+func (t counts) usedAsTag() bool { return t.namespaces > 0 || t.workloads > 0 || t.pods.labelled > 0 }
 
 // change is a name whose users have changed.
 type change struct {
@@ -65,6 +73,10 @@ func (x *index) observeNamespace(o metav1.Object) []change {
 
 func (x *index) observePod(o metav1.Object) []change {
 	return x.setPod(o.GetNamespace(), o.GetName(), podOf(o.GetLabels(), o.GetAnnotations()))
+}
+
+func (x *index) observeWorkload(kind string, o metav1.Object) []change {
+	return x.setWorkload(o.GetNamespace(), workload{kind, o.GetName()}, podChoice(templateLabels(o)))
 }
 
 func (x *index) observeTag(t *v1.IstioRevisionTag) []change { return x.setTag(t.Name, tagOf(t)) }
@@ -89,13 +101,9 @@ func (x *index) setNamespace(name string, now policy) []change {
 		ns.policy = now
 		return x.changesOf(e)
 	}
-	for _, p := range ns.pods {
-		x.countPod(&e, ns, ns.uses(p), -1)
-	}
+	x.countWithin(&e, ns, -1)
 	ns.policy = now
-	for _, p := range ns.pods {
-		x.countPod(&e, ns, ns.uses(p), +1)
-	}
+	x.countWithin(&e, ns, +1)
 	return x.changesOf(e)
 }
 
@@ -121,6 +129,33 @@ func (x *index) setPod(namespace, name string, now pod) []change {
 	var e indexUpdate
 	x.countPod(&e, ns, ns.uses(before), -1)
 	x.countPod(&e, ns, ns.uses(now), +1)
+	return x.changesOf(e)
+}
+
+func (x *index) setWorkload(namespace string, name workload, now choice) []change {
+	ns := x.namespaces[namespace]
+	if ns == nil {
+		if now == (choice{}) {
+			return nil
+		}
+		ns = x.addNamespace(namespace)
+	}
+	defer x.removeIfEmpty(ns)
+	before := ns.workloads[name]
+	if now == (choice{}) {
+		delete(ns.workloads, name)
+	} else {
+		if ns.workloads == nil {
+			ns.workloads = map[workload]choice{}
+		}
+		ns.workloads[name] = now
+	}
+	if before == now {
+		return nil
+	}
+	var e indexUpdate
+	x.countWorkload(&e, ns, before, -1)
+	x.countWorkload(&e, ns, now, +1)
 	return x.changesOf(e)
 }
 
@@ -174,7 +209,7 @@ func (x *index) addNamespace(name string) *namespace {
 }
 
 func (x *index) removeIfEmpty(ns *namespace) {
-	if ns.policy == (policy{}) && len(ns.pods) == 0 {
+	if ns.policy == (policy{}) && len(ns.pods)+len(ns.workloads) == 0 {
 		delete(x.namespaces, ns.name)
 	}
 }
@@ -187,6 +222,28 @@ func (x *index) countNamespace(e *indexUpdate, ns *namespace, name string, by in
 	a.namespaces += by
 	here := a.within[ns]
 	here.chosen = by > 0
+	a.setWithin(ns, here)
+}
+
+// countWithin counts the pods and workloads of a namespace after its policy.
+func (x *index) countWithin(e *indexUpdate, ns *namespace, by int) {
+	for _, p := range ns.pods {
+		x.countPod(e, ns, ns.uses(p), by)
+	}
+	for _, chosen := range ns.workloads {
+		x.countWorkload(e, ns, chosen, by)
+	}
+}
+
+// countWorkload counts one where the namespace leaves the choice to its pods. Elsewhere the namespace counts.
+func (x *index) countWorkload(e *indexUpdate, ns *namespace, chosen choice, by int) {
+	if chosen.name == "" || ns.policy.decides {
+		return
+	}
+	a := x.usersFor(e, chosen.name)
+	a.workloads += by
+	here := a.within[ns]
+	here.workloads += by
 	a.setWithin(ns, here)
 }
 

@@ -17,8 +17,8 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// List makes a Tracker of one moment: it reads namespaces, pods and tags from an API server, page by page. The reader must not
-// be a cache, which has no pages. Namespaces and pods are passed to the observers as well.
+// List makes a Tracker of one moment: it reads namespaces, pods, workloads and tags from an API server, page by page. The reader
+// must not be a cache, which has no pages. All but tags are passed to the observers as well.
 func List(ctx context.Context, reader client.Reader, also ...Observer) (*Tracker, error) {
 	t := newTracker()
 	err := ForEach(ctx, reader, metadataList(kindNamespace), nil, func(o runtime.Object) {
@@ -39,14 +39,27 @@ func List(ctx context.Context, reader client.Reader, also ...Observer) (*Tracker
 	if err != nil {
 		return nil, err
 	}
+	for _, k := range templateKinds {
+		err = ForEach(ctx, reader, k.list, nil, func(o runtime.Object) {
+			t.index.observeWorkload(k.kind, o.(metav1.Object))
+			for _, v := range also {
+				v.ObserveWorkload(o.(client.Object))
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	err = ForEach(ctx, reader, &v1.IstioRevisionTagList{}, nil, func(o runtime.Object) { t.index.observeTag(o.(*v1.IstioRevisionTag)) })
 	return t, err
 }
 
-// Observer is passed the metadata of all namespaces, and of all pods that have not terminated.
+// Observer is passed the metadata of all namespaces, and of all pods that have not terminated, and all workloads: Deployments,
+// Jobs and what else has a pod template.
 type Observer interface {
 	ObserveNamespace(metav1.Object)
 	ObservePod(metav1.Object)
+	ObserveWorkload(client.Object)
 }
 
 func metadataList(kind string) *metav1.PartialObjectMetadataList {

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -22,7 +23,7 @@ func (x *index) usage(name string, as role) Usage {
 	if a == nil {
 		return Usage{}
 	}
-	u := Usage{Namespaces: a.namespaces, Tags: a.tags, Pods: a.pods.any}
+	u := Usage{Namespaces: a.namespaces, Tags: a.tags, Workloads: a.workloads, Pods: a.pods.any}
 	if as == asTag {
 		u.Tags, u.Pods = 0, a.pods.labelled
 	}
@@ -39,7 +40,7 @@ func (x *index) references(name string, as role) []Reference {
 	return slices.Collect(x.usersOf(name, as))
 }
 
-// usersOf are the users of a name: namespaces, then tags, then pods, each sorted by name. It is lazy.
+// usersOf are the users of a name: namespaces, then tags, then workloads, then pods, each sorted by name. It is lazy.
 func (x *index) usersOf(name string, as role) iter.Seq[Reference] {
 	return func(yield func(Reference) bool) {
 		a := x.users[name]
@@ -54,6 +55,14 @@ func (x *index) usersOf(name string, as role) iter.Seq[Reference] {
 		if as == asRevision {
 			for _, tag := range slices.Sorted(maps.Keys(a.taggedBy)) {
 				if !yield(Reference{Kind: v1.IstioRevisionTagKind, Name: tag, By: x.tags[tag].by(name)}) {
+					return
+				}
+			}
+		}
+		for _, ns := range a.where(func(here namespaceUse) bool { return here.workloads > 0 }) {
+			for _, w := range ns.workloadsUsing(name) {
+				by := ns.workloads[w].String() + " of the pod template"
+				if !yield(Reference{Kind: w.kind, Namespace: ns.name, Name: w.name, By: by}) {
 					return
 				}
 			}
@@ -84,6 +93,19 @@ func (a *nameUsers) where(matches func(namespaceUse) bool) []*namespace {
 		}
 	}
 	slices.SortFunc(found, func(a, b *namespace) int { return strings.Compare(a.name, b.name) })
+	return found
+}
+
+func (n *namespace) workloadsUsing(name string) []workload {
+	var found []workload
+	for w, chosen := range n.workloads {
+		if chosen.name == name {
+			found = append(found, w)
+		}
+	}
+	slices.SortFunc(found, func(a, b workload) int {
+		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.name, b.name))
+	})
 	return found
 }
 

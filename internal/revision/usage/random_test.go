@@ -96,6 +96,9 @@ func newWorld() *world {
 		reported: &recorder{},
 		objects:  map[string]map[client.ObjectKey]client.Object{kindNamespace: {}, kindPod: {}, v1.IstioRevisionTagKind: {}},
 	}
+	for _, k := range templateKinds {
+		w.objects[k.kind] = map[client.ObjectKey]client.Object{}
+	}
 	w.handlers = w.tracker.handlers()
 	w.listener = &subscription{queue: w.reported, due: map[string]time.Time{}}
 	w.tracker.subscriptions[w.listener] = struct{}{}
@@ -124,12 +127,17 @@ func (w *world) happens(random *rand.Rand) string {
 		}
 		return strings.Join(pairs, ",")
 	}
-	switch random.IntN(6) {
+	switch random.IntN(8) {
 	case 0:
 		return w.set(kindNamespace, makeNamespace(namespace, some(v1.LabelRevision, v1.LabelInjection)), gone, random)
 	case 1:
 		tag := makeTag(one("prod", "canary"), one(v1.IstioKind, v1.IstioRevisionKind)+"/"+one(names...), name())
 		return w.set(v1.IstioRevisionTagKind, tag, gone, random)
+	case 2, 3:
+		kind := templateKinds[random.IntN(len(templateKinds))].kind
+		workload := makeWorkload(kind, one("a", "b", "c"), some(keptLabels...))
+		workload.SetNamespace(namespace)
+		return w.set(kind, workload, gone, random)
 	default:
 		pod := makePod(namespace, one("a", "b", "c", "d", "e", "f"), some(keptLabels...), name())
 		phase := corev1.PodPhase(one("Pending", "Running", "Running", "Succeeded", "Failed"))
@@ -201,10 +209,29 @@ func (w *world) everyone() everyone {
 			}
 		}
 	}
-	order := []string{kindNamespace, v1.IstioRevisionTagKind, kindPod}
+	order := []string{kindNamespace, v1.IstioRevisionTagKind}
+	for _, k := range templateKinds {
+		order = append(order, k.kind)
+		for key, object := range w.objects[k.kind] {
+			namespace, ok := w.objects[kindNamespace][client.ObjectKey{Name: key.Namespace}]
+			chosen := podChoice(templateLabels(object))
+			if chosen.name == "" || ok && policyOf(namespace.GetLabels()).decides {
+				continue
+			}
+			for as := range found {
+				by := chosen.String() + " of the pod template"
+				add(as, chosen.name, Reference{Kind: k.kind, Namespace: key.Namespace, Name: key.Name, By: by})
+			}
+		}
+	}
+	order = append(order, kindPod)
 	for _, byName := range found {
 		for _, references := range byName {
 			slices.SortFunc(references, func(a, b Reference) int {
+				isWorkload := func(r Reference) bool { return r.Namespace != "" && r.Kind != kindPod }
+				if isWorkload(a) && isWorkload(b) && a.Namespace != b.Namespace {
+					return strings.Compare(a.Namespace, b.Namespace)
+				}
 				if a.Kind != b.Kind {
 					return slices.Index(order, a.Kind) - slices.Index(order, b.Kind)
 				}
@@ -223,8 +250,10 @@ func inShort(references []Reference) Usage {
 			u.Namespaces++
 		case kindPod:
 			u.Pods++
-		default:
+		case v1.IstioRevisionTagKind:
 			u.Tags++
+		default:
+			u.Workloads++
 		}
 		if len(u.Names) < 5 {
 			u.Names = append(u.Names, r.String())

@@ -17,6 +17,8 @@ import (
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces;pods,verbs=list;watch
+// +kubebuilder:rbac:groups=apps,resources=daemonsets;deployments;replicasets;statefulsets,verbs=list;watch
+// +kubebuilder:rbac:groups=batch,resources=cronjobs;jobs,verbs=list;watch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisiontags,verbs=list;watch
 
 // Tracker updates the index with events. The cost of an event does not depend on the size of the cluster.
@@ -36,19 +38,25 @@ type watchedKind struct {
 	synced toolscache.DoneChecker
 }
 
-// NewTracker watches namespaces and pods in a cache made with CacheOptions, and tags in another. It does not wait for sync.
-func NewTracker(ctx context.Context, informers, tags cache.Informers) (*Tracker, error) {
+// NewTracker watches namespaces and pods in a cache made with CacheOptions, workloads in one made with TemplateCacheOptions,
+// and tags in another. It does not wait for sync.
+func NewTracker(ctx context.Context, informers, workloads, tags cache.Informers) (*Tracker, error) {
 	t := newTracker()
 	handlers := t.handlers()
-	for _, f := range []struct {
+	type feed struct {
 		from   cache.Informers
 		kind   string
 		object client.Object
-	}{
+	}
+	feeds := []feed{
 		{informers, kindNamespace, MetadataOf(kindNamespace)},
 		{informers, kindPod, MetadataOf(kindPod)},
 		{tags, v1.IstioRevisionTagKind, &v1.IstioRevisionTag{}},
-	} {
+	}
+	for _, k := range templateKinds {
+		feeds = append(feeds, feed{workloads, k.kind, k.object})
+	}
+	for _, f := range feeds {
 		synced, err := AddEventHandler(ctx, f.from, f.kind, f.object, handlers[f.kind])
 		if err != nil {
 			return nil, err
@@ -132,7 +140,7 @@ func (t *Tracker) references(name string, as role) []Reference {
 }
 
 func (t *Tracker) handlers() map[string]toolscache.ResourceEventHandler {
-	return map[string]toolscache.ResourceEventHandler{
+	handlers := map[string]toolscache.ResourceEventHandler{
 		kindNamespace: t.handler(kindNamespace,
 			func(object any) []change { return t.index.observeNamespace(object.(metav1.Object)) },
 			func(key toolscache.ObjectName) []change { return t.index.setNamespace(key.Name, policy{}) },
@@ -146,6 +154,15 @@ func (t *Tracker) handlers() map[string]toolscache.ResourceEventHandler {
 			func(key toolscache.ObjectName) []change { return t.index.setTag(key.Name, tag{}) },
 		),
 	}
+	for _, k := range templateKinds {
+		handlers[k.kind] = t.handler(k.kind,
+			func(object any) []change { return t.index.observeWorkload(k.kind, object.(metav1.Object)) },
+			func(key toolscache.ObjectName) []change {
+				return t.index.setWorkload(key.Namespace, workload{k.kind, key.Name}, choice{})
+			},
+		)
+	}
+	return handlers
 }
 
 func (t *Tracker) handler(kind string, enter func(object any) []change, remove func(toolscache.ObjectName) []change,

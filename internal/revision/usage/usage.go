@@ -1,7 +1,8 @@
-// Package usage knows which namespaces, pods and tags use a revision or a tag.
+// Package usage knows which namespaces, workloads, pods and tags use a revision or a tag.
 //
 // Rules decide what each of them refers to, and an index counts references by name. A Tracker updates the index with the
-// events of metadata-only caches, for the operator; List fills one from an API server, for the command line.
+// events of caches that hold little more than metadata, for the operator; List fills one from an API server, for the command
+// line.
 package usage
 
 import (
@@ -42,8 +43,8 @@ const maxNames = 5
 
 // Usage counts the users of a name.
 type Usage struct {
-	Namespaces, Pods, Tags int
-	// Names are the first few: namespaces, then tags, then pods.
+	Namespaces, Tags, Workloads, Pods int
+	// Names are the first few: namespaces, then tags, then workloads, then pods.
 	Names []string
 	// Forbidden are resources that the API server refuses to list. With any of them, the counts are not reliable.
 	Forbidden []string
@@ -55,7 +56,10 @@ func (u Usage) Known() bool { return len(u.Forbidden) == 0 }
 // Used tells whether anything refers to the name, as far as known.
 func (u Usage) Used() bool { return u.total() > 0 }
 
-func (u Usage) total() int { return u.Namespaces + u.Tags + u.Pods }
+// OnlyTags tells whether tags refer to the name, and nothing else.
+func (u Usage) OnlyTags() bool { return u.Tags > 0 && u.total() == u.Tags }
+
+func (u Usage) total() int { return u.Namespaces + u.Tags + u.Workloads + u.Pods }
 
 // String says how many use the name, and names the first of them.
 func (u Usage) String() string {
@@ -63,7 +67,7 @@ func (u Usage) String() string {
 	for _, c := range []struct {
 		n    int
 		unit string
-	}{{u.Namespaces, "namespace"}, {u.Tags, "tag"}, {u.Pods, "pod"}} {
+	}{{u.Namespaces, "namespace"}, {u.Tags, "tag"}, {u.Workloads, "workload"}, {u.Pods, "pod"}} {
 		switch {
 		case c.n == 1:
 			counts = append(counts, "1 "+c.unit)
@@ -94,10 +98,10 @@ func (u Usage) Condition() metav1.Condition {
 		condition.Message = fmt.Sprintf(
 			"usage is unknown, because the API server refuses to list %s; grant the operator list and watch on these in all namespaces, "+
 				"as the Fairlead chart does. Until then no revision is pruned", strings.Join(u.Forbidden, " and "))
-	case u.Namespaces > 0 || u.Pods > 0:
-		reason = v1.ReasonReferencedByWorkloads
-	case u.Tags > 0:
+	case u.OnlyTags():
 		reason = v1.ReasonReferencedByTag
+	case u.Used():
+		reason = v1.ReasonReferencedByWorkloads
 	default:
 		condition.Status = metav1.ConditionFalse
 	}

@@ -30,6 +30,14 @@ func TestCondition(t *testing.T) {
 			Usage{Tags: 1, Names: five[2:3]}, "True", "ReferencedByTag",
 			"1 tag: IstioRevisionTag prod",
 		},
+		"a workload": {
+			Usage{Workloads: 1, Names: []string{"CronJob a/report"}}, "True", "ReferencedByWorkloads",
+			"1 workload: CronJob a/report",
+		},
+		"a tag and workloads": {
+			Usage{Tags: 1, Workloads: 2, Names: []string{"IstioRevisionTag prod", "CronJob a/report", "Job a/load"}}, "True", "ReferencedByWorkloads",
+			"1 tag and 2 workloads: IstioRevisionTag prod, CronJob a/report, Job a/load",
+		},
 		"two kinds": {
 			Usage{Namespaces: 1, Pods: 2, Names: []string{"Namespace a", "Pod a/x", "Pod a/y"}}, "True", "ReferencedByWorkloads",
 			"1 namespace and 2 pods: Namespace a, Pod a/x, Pod a/y",

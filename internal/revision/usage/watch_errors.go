@@ -34,7 +34,15 @@ type WatchErrors struct {
 }
 
 // watchedResources are the resources that use revisions, besides tags.
-var watchedResources = []string{resourceOf(kindNamespace), resourceOf(kindPod)}
+var watchedResources = resourcesOf(templateKinds)
+
+func resourcesOf(kinds []templateKind) []string {
+	resources := []string{resourceOf(kindNamespace), resourceOf(kindPod)}
+	for _, k := range kinds {
+		resources = append(resources, resourceOf(k.kind))
+	}
+	return resources
+}
 
 func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
 

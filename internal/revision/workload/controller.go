@@ -5,7 +5,6 @@ package workload
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -36,19 +35,10 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to the manager. The client reads Istios, revisions and tags from the manager's cache, its own
-// writes included; usageCache has namespaces and pods, with the options of the package usage.
-func Setup(mgr ctrl.Manager, consistent client.Client, usageCache cache.Cache) error {
+// writes included; workloadCache has Deployments, with the options of the package inventory, and usageCache namespaces and
+// pods, with those of the package usage.
+func Setup(mgr ctrl.Manager, consistent client.Client, workloadCache, usageCache cache.Cache) error {
 	ctx := context.Background()
-	deployments, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		ByObject: inventory.CacheOptions(), ReaderFailOnMissingInformer: true,
-	})
-	if err != nil {
-		return fmt.Errorf("create a cache of Deployments: %w", err)
-	}
-	if err := mgr.Add(deployments); err != nil {
-		return fmt.Errorf("add the cache of Deployments: %w", err)
-	}
 	changes := make(chan struct{}, 1)
 	workloads := inventory.New(func() {
 		select {
@@ -56,7 +46,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, usageCache cache.Cache) e
 		default:
 		}
 	})
-	synced, err := workloads.Watch(ctx, deployments, usageCache)
+	synced, err := workloads.Watch(ctx, workloadCache, usageCache)
 	if err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func (k *Kind) Watch(ctx context.Context, r connect.Resource) (kind.Watch, error
 	if err != nil {
 		return kind.Watch{}, err
 	}
-	users, err := usage.NewTracker(ctx, w, w)
+	users, err := usage.NewTracker(ctx, w, w, w)
 	if err != nil {
 		return kind.Watch{}, err
 	}

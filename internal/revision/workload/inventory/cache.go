@@ -20,9 +20,9 @@ const (
 	kindPod        = "Pod"
 )
 
-// CacheOptions cache all Deployments, trimmed to the fields that are read.
+// CacheOptions cache all Deployments, trimmed to the fields that are read, and the other workloads that the package usage reads.
 func CacheOptions() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{
+	return usage.TemplateCacheOptions(map[client.Object]cache.ByObject{
 		&appsv1.Deployment{}: {
 			Label: labels.Everything(), Field: fields.Everything(),
 			Transform: func(object any) (any, error) {
@@ -32,7 +32,7 @@ func CacheOptions() map[client.Object]cache.ByObject {
 				return object, nil
 			},
 		},
-	}
+	})
 }
 
 // trimDeployment is a copy with the fields that decide on the revision of a Deployment, its rollout state and its mark.

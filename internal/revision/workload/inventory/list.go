@@ -5,7 +5,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/revision/usage"
@@ -16,14 +15,6 @@ import (
 func List(ctx context.Context, reader client.Reader) (*Tracker, *usage.Tracker, error) {
 	t := New(func() {})
 	users, err := usage.List(ctx, reader, t)
-	if err != nil {
-		return nil, nil, err
-	}
-	err = usage.ForEach(ctx, reader, &appsv1.DeploymentList{}, nil, func(o runtime.Object) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.observeDeployment(trimDeployment(o.(*appsv1.Deployment)))
-	})
 	return t, users, err
 }
 
@@ -45,6 +36,17 @@ func (t *Tracker) ObserveNamespace(o metav1.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.observeNamespace(o)
+}
+
+// ObserveWorkload stores a Deployment.
+func (t *Tracker) ObserveWorkload(o client.Object) {
+	d, ok := o.(*appsv1.Deployment)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.observeDeployment(trimDeployment(d))
 }
 
 // ObservePod stores a pod.

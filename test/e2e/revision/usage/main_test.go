@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,6 +21,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/crds"
+	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
@@ -44,23 +47,25 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	// The operator's scheme knows no Pods: metadata needs none.
-	mine, all := runtime.NewScheme(), runtime.NewScheme()
+	mine, err := operator.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		func(*runtime.Scheme) error { return v1.AddToScheme(mine) },
-		v1.AddToScheme, corev1.AddToScheme,
+		v1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
 	} {
 		if err := add(all); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s := &world{t: t, Cluster: c}
-	var err error
 	if s.Client, err = client.New(c.Config(), client.Options{Scheme: all}); err != nil {
 		t.Fatal(err)
 	}
 	s.cache, err = cache.New(c.Config(), cache.Options{
 		Scheme:   mine,
-		ByObject: usage.CacheOptions(),
+		ByObject: usage.TemplateCacheOptions(usage.CacheOptions()),
 		// Whatever else is in the cache, this must not hide users.
 		DefaultLabelSelector:        labels.SelectorFromSet(labels.Set{v1.LabelPassage: v1.PassageRevision}),
 		ReaderFailOnMissingInformer: true,
@@ -72,7 +77,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.tracker, err = usage.NewTracker(t.Context(), s.cache, tags); err != nil {
+	if s.tracker, err = usage.NewTracker(t.Context(), s.cache, s.cache, tags); err != nil {
 		t.Fatal(err)
 	}
 	if s.tracker.HasSynced() {
@@ -183,6 +188,14 @@ func (s *world) release(object client.Object) {
 	s.t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 	if err := s.Patch(context.Background(), object, patch); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *world) orphan(object client.Object) {
+	s.t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"ownerReferences":null}}`))
+	if err := s.Patch(s.t.Context(), object, patch); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -144,13 +144,13 @@ func TestControllerIsEnqueued(t *testing.T) {
 	mgr, err := ctrl.NewManager(s.Config(), ctrl.Options{
 		Scheme:     s.Scheme(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Cache:      cache.Options{ByObject: usage.CacheOptions()},
+		Cache:      cache.Options{ByObject: usage.TemplateCacheOptions(usage.CacheOptions())},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracker, err := usage.NewTracker(t.Context(), mgr.GetCache(), mgr.GetCache())
+	tracker, err := usage.NewTracker(t.Context(), mgr.GetCache(), mgr.GetCache(), mgr.GetCache())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,93 @@
+package usage
+
+import (
+	"reflect"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// templateKind is a kind of workload: its objects have a pod template.
+type templateKind struct {
+	kind   string
+	object client.Object
+	list   client.ObjectList
+}
+
+var templateKinds = []templateKind{
+	{"CronJob", &batchv1.CronJob{}, &batchv1.CronJobList{}},
+	{"DaemonSet", &appsv1.DaemonSet{}, &appsv1.DaemonSetList{}},
+	{"Deployment", &appsv1.Deployment{}, &appsv1.DeploymentList{}},
+	{"Job", &batchv1.Job{}, &batchv1.JobList{}},
+	{"ReplicaSet", &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{}},
+	{"StatefulSet", &appsv1.StatefulSet{}, &appsv1.StatefulSetList{}},
+}
+
+// TemplateCacheOptions are how to cache the workloads whose pod templates a Tracker reads. The kinds in own are cached as
+// given there, which must keep the Labels of the template and all that decides on whether it can still run.
+func TemplateCacheOptions(own map[client.Object]cache.ByObject) map[client.Object]cache.ByObject {
+	options := map[client.Object]cache.ByObject{}
+	var known []reflect.Type
+	for object, by := range own {
+		options[object] = by
+		known = append(known, reflect.TypeOf(object))
+	}
+	for _, k := range templateKinds {
+		if !slices.Contains(known, reflect.TypeOf(k.object)) {
+			options[k.object] = cache.ByObject{Transform: trimTemplate, Label: labels.Everything(), Field: fields.Everything()}
+		}
+	}
+	return options
+}
+
+// trimTemplate keeps the name of a workload and, as its labels, those of its pod template that the rules read. An object of
+// the kind itself would take five times the memory, empty.
+func trimTemplate(object any) (any, error) {
+	full, ok := object.(client.Object)
+	if _, trimmed := object.(*metav1.PartialObjectMetadata); !ok || trimmed {
+		return object, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: full.GetName(), Namespace: full.GetNamespace(), ResourceVersion: full.GetResourceVersion(),
+		Labels: Labels(templateLabels(full)),
+	}}, nil
+}
+
+// templateLabels are the labels of the pods that a workload will have, trimmed or not; nil for one that makes no more.
+func templateLabels(workload any) map[string]string {
+	switch w := workload.(type) {
+	case *metav1.PartialObjectMetadata:
+		return w.Labels
+	case *batchv1.CronJob:
+		return w.Spec.JobTemplate.Spec.Template.Labels
+	case *appsv1.DaemonSet:
+		return w.Spec.Template.Labels
+	case *appsv1.Deployment:
+		return w.Spec.Template.Labels
+	case *batchv1.Job:
+		if !isFinished(w) {
+			return w.Spec.Template.Labels
+		}
+	case *appsv1.ReplicaSet:
+		// Those of a Deployment are its history: the template of the Deployment says what comes next.
+		if metav1.GetControllerOf(w) == nil {
+			return w.Spec.Template.Labels
+		}
+	case *appsv1.StatefulSet:
+		return w.Spec.Template.Labels
+	}
+	return nil
+}
+
+func isFinished(job *batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
+}
