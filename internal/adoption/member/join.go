@@ -36,6 +36,10 @@ func join(ctx context.Context, hub, member client.Client, hubID, name string, co
 	if err := member.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
 		return fmt.Errorf("get the ID of the cluster: %w", err)
 	}
+	if string(system.UID) == hubID {
+		return fmt.Errorf("this cluster is the hub itself (namespace %s of both has UID %s), and a hub cannot be its own member: "+
+			"give the kubeconfig of another cluster", metav1.NamespaceSystem, hubID)
+	}
 	if err := checkNotJoined(ctx, hub, name, string(system.UID)); err != nil {
 		return err
 	}

@@ -286,3 +286,15 @@ func TestEnsureNamespace(t *testing.T) {
 		})
 	}
 }
+
+// The hub has no account in itself, and would propagate its templates to where they are.
+func TestJoinOfTheHubItself(t *testing.T) {
+	hub, member := adoptiontest.NewAPI(t, nil), newMember(t)
+	err := join(t.Context(), hub, member, "id-of-west", "west", &rest.Config{Host: "https://west"})
+	if err == nil || !strings.HasPrefix(err.Error(), "this cluster is the hub itself (namespace kube-system of both has UID id-of-west)") {
+		t.Errorf("got %v", err)
+	}
+	if writes := append(hub.Writes, member.Writes...); len(writes) > 0 {
+		t.Errorf("wrote %v", writes)
+	}
+}
