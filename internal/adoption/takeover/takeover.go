@@ -69,6 +69,11 @@ func (a Takeover) draftFrom(ctx context.Context, hub client.Reader, m *member.Cl
 	if err != nil {
 		return Draft{}, err
 	}
+	if len(found) == 0 {
+		if err := requireNamespace(ctx, m, a.Namespace); err != nil {
+			return Draft{}, err
+		}
+	}
 	has, err := listPresent(ctx, hub, found)
 	if err != nil {
 		return Draft{}, err
@@ -84,6 +89,20 @@ func (a Takeover) draftFrom(ctx context.Context, hub client.Reader, m *member.Cl
 	err = hub.Get(ctx, client.ObjectKey{Name: a.Namespace}, model.NewMetadata(corev1.SchemeGroupVersion.WithKind("Namespace")))
 	d.NewNamespace = apierrors.IsNotFound(err)
 	return d, client.IgnoreNotFound(err)
+}
+
+// requireNamespace is an error if the cluster does not have a namespace. A hub that may not read namespaces cannot tell.
+func requireNamespace(ctx context.Context, m *member.Client, name string) error {
+	err := m.API.Get(ctx, client.ObjectKey{Name: name}, model.NewMetadata(corev1.SchemeGroupVersion.WithKind("Namespace")))
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("namespace %s does not exist in cluster %s: name an existing one with -n", name, m.Name)
+	case apierrors.IsForbidden(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("get namespace %s of cluster %s: %w", name, m.Name, err)
+	}
+	return nil
 }
 
 // findObjects lists the selected objects and their dependencies.

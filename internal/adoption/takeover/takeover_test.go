@@ -34,7 +34,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	return &stage{
 		hub:  adoptiontest.NewAPI(t, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "hub"}}),
-		west: adoptiontest.NewAPI(t, nil, adoptiontest.Object(t, cart), adoptiontest.Object(t, "ConfigMap v1\ndata: {a: b}"), adoptiontest.Object(t, "Service v1")),
+		west: adoptiontest.NewAPI(t, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "pay"}}, adoptiontest.Object(t, cart), adoptiontest.Object(t, "ConfigMap v1\ndata: {a: b}"), adoptiontest.Object(t, "Service v1")),
 	}
 }
 
@@ -423,5 +423,20 @@ func TestObjects(t *testing.T) {
 	}
 	if none, err := (Draft{}).Objects(); len(none) > 0 || err != nil {
 		t.Errorf("of an empty draft: %s, %v", namesOf(none), err)
+	}
+}
+
+// Nothing to adopt in a namespace is a result; a namespace that the cluster does not have is a mistake.
+func TestDraftOfAnAbsentNamespace(t *testing.T) {
+	s := newStage(t)
+	elsewhere := func(a *Takeover) { a.Namespace = "shpo" }
+	if _, err := s.tryDraft(t, takeover(elsewhere)); err == nil || !strings.HasPrefix(err.Error(), "namespace shpo does not exist in cluster west") {
+		t.Errorf("got %v", err)
+	}
+	if err := s.west.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shpo"}}); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := s.tryDraft(t, takeover(elsewhere)); err != nil || d.Policy != nil {
+		t.Errorf("got %+v, %v", d, err)
 	}
 }

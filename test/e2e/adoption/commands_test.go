@@ -205,7 +205,7 @@ func TestCommands(t *testing.T) {
 		s.enter(t, 1, "plan pp nothing -n NS", "propagationpolicy.policy.karmada.io/nothing does not exist in namespace NS")
 		s.enter(t, 1, "adopt --cluster member1 -n NS --kind wheels --yes", `cluster member1 has no kind "wheels"`)
 		s.enter(t, 1, "adopt --cluster member1 -n NS --kind leases --yes", "list leases in cluster member1", `add the rule {apiGroups: ["coordination.k8s.io"], resources: [leases]`, `to a ClusterRole of the cluster with the label fairlead.dev/aggregate-to-member: "true"`)
-		s.enter(t, 0, "adopt --cluster member1 -n nowhere --yes", "There is nothing to adopt in namespace nowhere of cluster member1.")
+		s.enter(t, 1, "adopt --cluster member1 -n nowhere --yes", "namespace nowhere does not exist in cluster member1")
 	})
 }
 
