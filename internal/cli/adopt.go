@@ -38,7 +38,7 @@ the policy does.`,
 		Example: `  fairlead adopt --cluster west -n shop
   fairlead adopt --cluster west -n shop --kind deployments,services -l app=cart --with-dependencies --yes
   fairlead adopt --cluster west -n shop -o yaml`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if a.Selector, err = labels.Parse(selector); err != nil {

@@ -20,7 +20,7 @@ func newClustersCommand(c *connect.Flags, streams Streams) *cobra.Command {
 		Short:   "List the clusters that have joined the hub",
 		Long:    "List the clusters that have joined the hub, how many Works of each are applied, and why a cluster is not ready.",
 		Example: "  fairlead clusters\n  fairlead clusters -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			hub, err := c.Connect()
 			if err != nil {

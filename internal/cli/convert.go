@@ -37,7 +37,7 @@ The converted file is printed to standard output, and the findings to standard e
 		Example: `  fairlead convert -f policies.yaml
   fairlead convert -f policies/ -w
   fairlead convert -f policies/ --check`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if err := c.validate(); err != nil {
 				return err

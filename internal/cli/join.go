@@ -23,13 +23,13 @@ In the cluster, the command creates a ServiceAccount for the hub and the Cluster
 To let the hub manage other kinds, label a ClusterRole of your own with ` + model.LabelMemberRole + `=true.
 Run the command again to renew the token.`,
 		Example: "  fairlead join west --member-kubeconfig west.kubeconfig",
-		Args:    cobra.ExactArgs(1),
+		Args:    requireName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			hub, err := c.Connect()
+			config, err := access.config()
 			if err != nil {
 				return err
 			}
-			config, err := access.config()
+			hub, err := c.Connect()
 			if err != nil {
 				return err
 			}
@@ -58,6 +58,9 @@ func (a *memberAccess) addFlags(cmd *cobra.Command) {
 }
 
 func (a *memberAccess) config() (*rest.Config, error) {
+	if err := connect.RequireFile("--member-kubeconfig", a.kubeconfig); err != nil {
+		return nil, err
+	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: a.kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: a.context}).ClientConfig()
 	if err != nil {

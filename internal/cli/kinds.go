@@ -26,7 +26,7 @@ func newKinds() kind.Registry {
 func resolve(c *connect.Flags, kinds kind.Registry, args []string) (connect.Resource, kind.Kind, error) {
 	r, err := c.Resolve(args)
 	if err != nil {
-		return r, nil, err
+		return r, nil, suggestType(err, kinds)
 	}
 	k, err := kinds.Find(r)
 	return r, k, err

@@ -3,6 +3,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -29,11 +30,17 @@ func Main(streams Streams, args []string) int {
 	}
 	root, started := newRoot(streams)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	code := console.ExitCode(err, *started)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(streams.Err, "error:", console.OneLine(err))
+		text := console.OneLine(err)
+		if !*started && !errors.As(err, &console.ExitError{}) {
+			// An error of the parser of flags does not say how the command is called.
+			text += usageHint(cmd)
+		}
+		fmt.Fprintln(streams.Err, "error:", text)
 	}
-	return console.ExitCode(err, *started)
+	return code
 }
 
 func newRoot(streams Streams) (root *cobra.Command, started *bool) {

@@ -32,7 +32,7 @@ Exit codes: 0 done, 1 failed, 3 still in progress.`,
 			}
 			r, err := c.Resolve(args)
 			if err != nil {
-				return err
+				return suggestType(err, kinds)
 			}
 			if policies {
 				return kind.First[kind.PolicyExplainer](kinds).ExplainPolicies(cmd.Context(), r, streams.Out, format)

@@ -29,19 +29,20 @@ with --delete-resources, the objects are deleted instead.
 With --member-kubeconfig, the roles of the hub in the cluster are deleted as well. A cluster that cannot be reached leaves
 when it can be reached again; with --force it leaves immediately and unchanged.`,
 		Example: "  fairlead unjoin west --member-kubeconfig west.kubeconfig\n  fairlead unjoin west --delete-resources",
-		Args:    cobra.ExactArgs(1),
+		Args:    requireName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 				return err
 			}
-			hub, err := c.Connect()
-			if err != nil {
-				return err
-			}
 			if access.kubeconfig != "" {
+				var err error
 				if how.Member, err = access.config(); err != nil {
 					return err
 				}
+			}
+			hub, err := c.Connect()
+			if err != nil {
+				return err
 			}
 			question := fmt.Sprintf("Remove cluster %s from the hub? Its objects keep running.", args[0])
 			if how.DeleteResources {

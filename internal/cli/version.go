@@ -14,7 +14,7 @@ func newVersionCommand(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show which build of Fairlead this is",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			build := version.Get()
 			return format.Print(streams.Out, build, func() {

@@ -4,6 +4,10 @@ package connect
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
@@ -28,6 +32,9 @@ func NewFlags() *Flags {
 }
 
 func (c *Flags) Config() (*rest.Config, error) {
+	if err := RequireFile("--kubeconfig", *c.KubeConfig); err != nil {
+		return nil, err
+	}
 	loader := c.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
 	if err != nil && !clientcmd.IsEmptyConfig(err) {
@@ -35,7 +42,7 @@ func (c *Flags) Config() (*rest.Config, error) {
 	}
 	// client-go would go on and try localhost:8080, which nobody meant.
 	if len(raw.Clusters) == 0 && !insideCluster() {
-		return nil, errors.New("no cluster to talk to: name a kubeconfig with --kubeconfig or $KUBECONFIG")
+		return nil, errors.New("no cluster to talk to: " + missingKubeconfig() + "name the kubeconfig of a cluster with --kubeconfig or $KUBECONFIG")
 	}
 	config, err := loader.ClientConfig()
 	if err != nil {
@@ -44,6 +51,34 @@ func (c *Flags) Config() (*rest.Config, error) {
 	build := version.Get()
 	config.UserAgent = fmt.Sprintf("fairlead/%s (%s)", build.Version, build.Platform)
 	return config, nil
+}
+
+// RequireFile is an error for a flag that names a file that does not exist.
+func RequireFile(flag, path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s names %s, which does not exist: name the kubeconfig of a cluster", flag, path)
+	}
+	return nil
+}
+
+// missingKubeconfig tells of files in $KUBECONFIG that do not exist. client-go leaves them out without a word.
+func missingKubeconfig() string {
+	var missing []string
+	for _, path := range filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)) {
+		if _, err := os.Stat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, path)
+		}
+	}
+	switch len(missing) {
+	case 0:
+		return ""
+	case 1:
+		return "$KUBECONFIG names " + missing[0] + ", which does not exist; "
+	}
+	return "$KUBECONFIG names " + strings.Join(missing, ", ") + ", which do not exist; "
 }
 
 func insideCluster() bool {

@@ -71,6 +71,13 @@ func RequireTypeAndName(cmd *cobra.Command, args []string) error {
 	return console.UsageErrorf("%s takes TYPE and NAME, such as `%s`, but got %q", cmd.CommandPath(), example, strings.Join(args, " "))
 }
 
+// UnknownTypeError is of a TYPE that the cluster does not have.
+type UnknownTypeError struct{ Type string }
+
+func (e UnknownTypeError) Error() string {
+	return fmt.Sprintf("the cluster has no resource type %q", e.Type)
+}
+
 // Resolve connects, and understands TYPE as kubectl does: kind, singular, plural or short name, with or without version and group.
 func (c *Flags) Resolve(args []string) (Resource, error) {
 	cluster, err := c.Connect()
@@ -80,8 +87,7 @@ func (c *Flags) Resolve(args []string) (Resource, error) {
 	kind, name, _ := typeAndName(args)
 	mapping, err := MappingFor(cluster.Mapper, kind)
 	if meta.IsNoMatchError(err) {
-		return Resource{}, console.UsageErrorf("the cluster has no resource type %q; if it is one of Fairlead's, "+
-			"its CRDs are not installed: `fairlead crds install`", kind)
+		return Resource{}, UnknownTypeError{kind}
 	}
 	if err != nil {
 		return Resource{}, fmt.Errorf("look up resource type %q: %w", kind, err)
