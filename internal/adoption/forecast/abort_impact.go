@@ -13,14 +13,25 @@ import (
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // AbortImpact is what aborting a policy does.
 type AbortImpact struct {
-	// Objects are released, in so many Clusters.
-	Objects, Clusters int
-	// Changed are those that their takeover changed, and whose originals are restored.
-	Changed int
+	// Restored are the objects that their takeover has changed, and Released all others. Both are ordered by cluster, kind and name.
+	Restored, Released []passage.Object
+}
+
+// Objects are how many objects the abort releases, restored ones included.
+func (i AbortImpact) Objects() int { return len(i.Restored) + len(i.Released) }
+
+// Clusters are how many clusters these objects are in.
+func (i AbortImpact) Clusters() int {
+	clusters := map[string]bool{}
+	for _, o := range slices.Concat(i.Restored, i.Released) {
+		clusters[o.Cluster] = true
+	}
+	return len(clusters)
 }
 
 // AbortImpactOf finds out what aborting a policy would do.
@@ -49,7 +60,7 @@ func AbortImpactOf(ctx context.Context, reader client.Reader, policy *policy.Pol
 	for i := range records.Items {
 		kept[client.ObjectKeyFromObject(&records.Items[i])] = true
 	}
-	impact, clusters := AbortImpact{}, map[string]bool{}
+	var impact AbortImpact
 	for i := range works.Items {
 		w := &works.Items[i]
 		b := bindings[w.Labels[model.LabelBinding]]
@@ -57,13 +68,16 @@ func AbortImpactOf(ctx context.Context, reader client.Reader, policy *policy.Pol
 		if b == nil || !isReleased(b, cluster, taken) || len(w.Status.ManifestStatuses) == 0 {
 			continue
 		}
-		impact.Objects++
-		clusters[w.Namespace] = true
+		object := model.TemplateOfBinding(b).Object()
+		object.Cluster = cluster
 		if kept[client.ObjectKey{Namespace: w.Namespace, Name: model.OriginalName(w)}] {
-			impact.Changed++
+			impact.Restored = append(impact.Restored, object)
+		} else {
+			impact.Released = append(impact.Released, object)
 		}
 	}
-	impact.Clusters = len(clusters)
+	slices.SortFunc(impact.Restored, compareObjects)
+	slices.SortFunc(impact.Released, compareObjects)
 	return impact, nil
 }
 

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,7 @@ func TestAbortImpact(t *testing.T) {
 	bound := func(name string, by model.PolicyKey, requiredBy ...workv1alpha2.BindingSnapshot) client.Object {
 		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: name})
 		b.SetUID(types.UID(name))
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "Thing", Namespace: "shop", Name: name}
 		model.Claim(b, by)
 		b.Spec.RequiredBy = requiredBy
 		return b.Object
@@ -49,52 +51,59 @@ func TestAbortImpact(t *testing.T) {
 	unwritten.Status = workv1alpha1.WorkStatus{}
 	for name, c := range map[string]struct {
 		objects []client.Object
-		want    AbortImpact
+		want    string
 	}{
-		"nothing is taken":         {nil, AbortImpact{}},
-		"in two clusters":          {[]client.Object{bound("cart", p), work("cart", "east"), work("cart", "west")}, AbortImpact{Objects: 2, Clusters: 2}},
-		"two in one cluster":       {[]client.Object{bound("cart", p), bound("pay", p), work("cart", "west"), work("pay", "west")}, AbortImpact{Objects: 2, Clusters: 1}},
-		"changed by its takeover":  {[]client.Object{bound("cart", p), work("cart", "east"), work("cart", "west"), original(work("cart", "west"))}, AbortImpact{Objects: 2, Clusters: 2, Changed: 1}},
-		"not written yet":          {[]client.Object{bound("cart", p), unwritten}, AbortImpact{}},
-		"of another policy":        {[]client.Object{bound("pay", q), work("pay", "west"), original(work("pay", "west"))}, AbortImpact{}},
-		"a Work without a binding": {[]client.Object{bound("cart", p), work("gone", "west"), work("", "west")}, AbortImpact{}},
+		"nothing is taken":         {nil, ""},
+		"in two clusters":          {[]client.Object{bound("cart", p), work("cart", "east"), work("cart", "west")}, "release cart in east, release cart in west"},
+		"two in one cluster":       {[]client.Object{bound("cart", p), bound("pay", p), work("cart", "west"), work("pay", "west")}, "release cart in west, release pay in west"},
+		"changed by its takeover":  {[]client.Object{bound("cart", p), work("cart", "east"), work("cart", "west"), original(work("cart", "west"))}, "restore cart in west, release cart in east"},
+		"not written yet":          {[]client.Object{bound("cart", p), unwritten}, ""},
+		"of another policy":        {[]client.Object{bound("pay", q), work("pay", "west"), original(work("pay", "west"))}, ""},
+		"a Work without a binding": {[]client.Object{bound("cart", p), work("gone", "west"), work("", "west")}, ""},
 		"with a dependency": {
 			[]client.Object{bound("cart", p), bound("settings", model.PolicyKey{}, in("cart", "west")), work("cart", "west"), work("settings", "west")},
-			AbortImpact{Objects: 2, Clusters: 1},
+			"release cart in west, release settings in west",
 		},
 		"a dependency that another policy takes": {
 			[]client.Object{bound("cart", p), placed(bound("settings", q, in("cart", "west")), "west"), work("cart", "west"), work("settings", "west")},
-			AbortImpact{Objects: 1, Clusters: 1},
+			"release cart in west",
 		},
 		"a dependency that another policy takes to another cluster": {
 			[]client.Object{bound("cart", p), placed(bound("settings", q, in("cart", "west")), "east"), work("settings", "east"), work("settings", "west")},
-			AbortImpact{Objects: 1, Clusters: 1},
+			"release settings in west",
 		},
 		"a dependency that another resource requires too": {
 			[]client.Object{
 				bound("cart", p), bound("pay", q), bound("settings", model.PolicyKey{}, in("cart", "west"), in("pay", "west")),
 				work("cart", "west"), work("settings", "west"), original(work("settings", "west")),
 			},
-			AbortImpact{Objects: 1, Clusters: 1},
+			"release cart in west",
 		},
 		"a dependency that another resource requires in another cluster": {
 			[]client.Object{
 				bound("cart", p), bound("pay", q), bound("settings", model.PolicyKey{}, in("cart", "east", "west"), in("pay", "east")),
 				work("settings", "east"), work("settings", "west"),
 			},
-			AbortImpact{Objects: 1, Clusters: 1},
+			"release settings in west",
 		},
 		"a dependency that two resources of the policy require": {
 			[]client.Object{
 				bound("cart", p), bound("pay", p), bound("settings", model.PolicyKey{}, in("cart", "west"), in("pay", "west")), work("settings", "west"),
 			},
-			AbortImpact{Objects: 1, Clusters: 1},
+			"release settings in west",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := AbortImpactOf(t.Context(), adoptiontest.NewAPI(t, nil, c.objects...), &policy.Policy{Namespace: "shop", Name: "p"})
-			if got != c.want || err != nil {
-				t.Errorf("got %+v, %v", got, err)
+			var text []string
+			for _, o := range got.Restored {
+				text = append(text, "restore "+o.Name+" in "+o.Cluster)
+			}
+			for _, o := range got.Released {
+				text = append(text, "release "+o.Name+" in "+o.Cluster)
+			}
+			if strings.Join(text, ", ") != c.want || err != nil {
+				t.Errorf("got %s, %v", text, err)
 			}
 		})
 	}

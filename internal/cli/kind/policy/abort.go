@@ -45,15 +45,31 @@ func policyArgs(key client.ObjectKey) string {
 	return "pp " + key.Name + " -n " + key.Namespace
 }
 
-// printAbortImpact shows what aborting a policy does.
+// printAbortImpact shows what aborting a policy does, and to which objects.
 func printAbortImpact(w io.Writer, r connect.Resource, impact forecast.AbortImpact) {
-	lines := []string{fmt.Sprintf("%s releases %s in %s.", r, render.Count(impact.Objects, "object"), render.Count(impact.Clusters, "cluster"))}
+	lines := []string{fmt.Sprintf("%s releases %s in %s.", r, render.Count(impact.Objects(), "object"), render.Count(impact.Clusters(), "cluster"))}
 	switch {
-	case impact.Changed > 0:
-		lines = append(lines, fmt.Sprintf("%d of them changed when they were taken over; their originals are restored, which may restart pods.", impact.Changed))
-	case impact.Objects > 0:
+	case len(impact.Restored) > 0:
+		lines = append(lines, fmt.Sprintf("%d of them changed when they were taken over; their originals are restored, which may restart pods.", len(impact.Restored)))
+	case impact.Objects() > 0:
 		lines = append(lines, "None of them changed when they were taken over: all stay as they are.")
 	}
 	lines = append(lines, "Objects that Fairlead has created stay. The policy takes nothing over, until annotation "+model.AnnotationAborted+" is removed.")
 	render.Paragraph(w, strings.Join(lines, " "))
+	restored, moreRestored := render.Limit(render.Text, impact.Restored)
+	released, moreReleased := render.Limit(render.Text, impact.Released)
+	var rows [][]string
+	for _, o := range restored {
+		rows = append(rows, []string{o.Cluster, string(model.ActionRestore), render.NameInCluster(o), "the takeover changed the object"})
+	}
+	for _, o := range released {
+		rows = append(rows, []string{o.Cluster, string(model.ActionOrphan), render.NameInCluster(o), "the object stays as it is, without the labels of the hub"})
+	}
+	render.PrintRows(w, render.Text, []string{"CLUSTER", "ACTION", "OBJECT", "WHY"}, rows)
+	if moreRestored+moreReleased > 0 {
+		fmt.Fprintf(w, "... and %d more to restore, %d more to orphan\n", moreRestored, moreReleased)
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+	}
 }
