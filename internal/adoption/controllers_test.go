@@ -49,18 +49,23 @@ func (w *world) reconcileTemplate(key model.TemplateKey) {
 	}
 }
 
-func (w *world) applyClaimed(object *unstructured.Unstructured, p *policy.Policy, have *model.Binding) {
-	replicas := int32(-1)
-	if p.Spec.Placement.Divides() {
-		replicas = manifest.Replicas(object)
-	}
+// placeable are the clusters that resources can go to.
+func (w *world) placeable() []policy.Member {
 	var members []policy.Member
 	for name, m := range w.members {
 		if m.Cluster != nil && m.DeletionTimestamp.IsZero() {
 			members = append(members, policy.Member{Name: name, Labels: m.Labels})
 		}
 	}
-	want, err := template.DesiredBinding(model.TemplateOf(object), object.GetUID(), p, members, replicas, have)
+	return members
+}
+
+func (w *world) applyClaimed(object *unstructured.Unstructured, p *policy.Policy, have *model.Binding) {
+	replicas := int32(-1)
+	if p.Spec.Placement.Divides() {
+		replicas = manifest.Replicas(object)
+	}
+	want, err := template.DesiredBinding(model.TemplateOf(object), object.GetUID(), p, w.placeable(), replicas, have)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -318,7 +323,7 @@ func (w *world) reportPolicy(p *policy.Policy) {
 			bindings = append(bindings, b)
 		}
 	}
-	is, reason := policy.Count(p, slices.Clone(bindings)).Condition(p)
+	is, reason := policy.Count(p, slices.Clone(bindings), w.placeable()).Condition(p)
 	said := fmt.Sprintf("%s %s", is, reason)
 	if w.ready[p.Key()] == said {
 		return

@@ -71,6 +71,8 @@ type Step struct {
 	Priority int `json:"priority,omitempty"`
 	// Disruptive steps go in batches; the others all go at once, before them.
 	Disruptive bool `json:"disruptive"`
+	// Uncounted steps move no object, such as one that waits for a report, and are not part of the totals.
+	Uncounted bool `json:"-"`
 	// Batch is the batch that the step was started in. On a pending step it is a
 	// forecast, made each time. Zero is outside any batch.
 	Batch int   `json:"batch,omitempty"`
@@ -113,12 +115,12 @@ type Counts struct {
 	Skipped int `json:"skipped"`
 }
 
-// Counts counts the steps of the kind that the plan moves.
+// Counts counts the steps of the kind that the plan moves, but for those that are not to be counted.
 func (p Plan) Counts() Counts {
 	var c Counts
 	for i := range p.Steps {
 		step := &p.Steps[i]
-		if p.Moves != "" && step.Object.Kind != p.Moves {
+		if step.Uncounted || p.Moves != "" && step.Object.Kind != p.Moves {
 			continue
 		}
 		switch {

@@ -2,6 +2,7 @@ package passage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -66,11 +67,18 @@ func (v View) headline() string {
 	add(p.Running > 0, "%d running", p.Running)
 	add(p.Failed > 0, "%d failed", p.Failed)
 	add(p.Skipped > 0, "%d skipped", p.Skipped)
+	uncounted := slices.IndexFunc(v.Steps, func(s Step) bool { return s.Uncounted })
+	failed := slices.IndexFunc(v.Failures, func(s Step) bool { return s.Uncounted })
+	add(failed >= 0 && p.Total > 0, "%s failed", v.Subject)
 	add(v.Batches > 0, "batch %d of %d", v.Batch, v.Batches)
 	counts := strings.Join(parts, ", ")
 
 	waiting := v.State == Delaying || v.State == Held || v.State == Stopped
 	switch {
+	case counts == "" && failed >= 0:
+		return v.Failures[failed].Reason.Message
+	case counts == "" && uncounted >= 0:
+		return v.Steps[uncounted].Reason.Message
 	case v.Reason != nil && counts == "":
 		return v.Reason.Message
 	case v.Reason != nil && waiting:

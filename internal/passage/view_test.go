@@ -37,8 +37,18 @@ func TestHeadline(t *testing.T) {
 			batching: Batching{FailFast: true},
 			want:     "0 of 3 done, 1 failed, batch 1 of 3: Deployment shop/a failed: nothing more starts until that is retried, 2 left",
 		},
-		"completed":     {plan: planOf(deploys("a", done(1, 5))), want: "1 of 1 done, batch 1 of 1"},
-		"with failures": {plan: planOf(deploys("a", done(1, 5)), deploys("b", failed(2, 5))), want: "1 of 2 done, 1 failed, batch 2 of 2"},
+		"completed": {plan: planOf(deploys("a", done(1, 5))), want: "1 of 1 done, batch 1 of 1"},
+		"a report is no object": {
+			plan: planOf(deploys("a b", done(1, 5)), []Step{uncounted(Running, "not yet reported")}), batching: Batching{Size: 2},
+			want: "2 of 2 done, batch 1 of 1",
+		},
+		"only a report": {plan: planOf([]Step{uncounted(Running, "not yet reported")}), want: "not yet reported"},
+		"a failure that is no object": {
+			plan: planOf(deploys("a b", done(1, 5)), []Step{uncounted(Done, "fine"), uncounted(Failed, "no such cluster")}), batching: Batching{Size: 2},
+			want: "2 of 2 done, Istio default failed, batch 1 of 1",
+		},
+		"only a failure that is no object": {plan: planOf([]Step{uncounted(Done, "fine"), uncounted(Failed, "no such cluster")}), want: "no such cluster"},
+		"with failures":                    {plan: planOf(deploys("a", done(1, 5)), deploys("b", failed(2, 5))), want: "1 of 2 done, 1 failed, batch 2 of 2"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -108,4 +118,8 @@ func TestListsInJSONAreNeverNull(t *testing.T) {
 	if view.Steps == nil || view.Failures == nil {
 		t.Errorf("null in %s", got)
 	}
+}
+
+func uncounted(state State, message string) Step {
+	return Step{Object: planOf().Subject, Action: "report", State: state, Uncounted: true, Reason: Because("Why", "%s", message)}
 }

@@ -61,6 +61,12 @@ func TestStatusOfPolicy(t *testing.T) {
 		"invalid placement": {func(p *policy.Policy, _ *hubReader) {
 			p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"no label": ""}}}
 		}, "bind PropagationPolicy shop/p Failed InvalidPlacement"},
+		"a cluster that has not joined": {func(p *policy.Policy, h *hubReader) { h.placedBy(p, "west", "esat") },
+			"bind PropagationPolicy shop/p Failed ClusterNotJoined; apply Deployment shop/cart in west Done AppliedSuccessful"},
+		"a cluster that has just joined": {func(p *policy.Policy, h *hubReader) {
+			h.placedBy(p, "west", "east")
+			h.joined = append(h.joined, "east")
+		}, "bind Deployment shop/cart Running Applying"},
 		"a dependency": {func(p *policy.Policy, h *hubReader) {
 			p.Spec.PropagateDeps, h.bindings[0].Spec.PropagateDeps = true, true
 			settings := template.NewDependency(model.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, "u")
@@ -73,16 +79,7 @@ func TestStatusOfPolicy(t *testing.T) {
 		}, "apply Deployment shop/cart in west Done AppliedSuccessful"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &policy.Policy{Namespace: "shop", Name: "p", Status: &policyv1alpha1.PropagationStatus{}}
-			report(p, metav1.ConditionTrue, model.ReasonAllApplied)
-			p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}}
-			h := &hubReader{templates: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"}}}}
-			cart := model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
-			b, err := template.DesiredBinding(cart, "u", p, []policy.Member{{Name: "west"}}, -1, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			h.add(b)
+			p, h := appliedPolicy(t)
 			if c.change != nil {
 				c.change(p, h)
 			}
@@ -104,12 +101,36 @@ func TestStatusOfPolicy(t *testing.T) {
 	}
 }
 
+// appliedPolicy has taken one Deployment to west, and says so.
+func appliedPolicy(t *testing.T) (*policy.Policy, *hubReader) {
+	t.Helper()
+	p := &policy.Policy{Namespace: "shop", Name: "p", Status: &policyv1alpha1.PropagationStatus{}}
+	report(p, metav1.ConditionTrue, model.ReasonAllApplied)
+	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}}
+	h := &hubReader{templates: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"}}}}
+	cart := model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
+	b, err := template.DesiredBinding(cart, "u", p, []policy.Member{{Name: "west"}}, -1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.add(b)
+	return p, h
+}
+
 // hubReader is a hub with one cluster, and no other policies.
 type hubReader struct {
 	client.Reader
 	templates    []metav1.PartialObjectMetadata
 	bindings     []workv1alpha2.ResourceBinding
 	down, noKind bool
+	// joined are the clusters besides west.
+	joined []string
+}
+
+// placedBy has the policy ask for clusters by name, and the binding be written for that.
+func (h *hubReader) placedBy(p *policy.Policy, names ...string) {
+	p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: names}
+	h.bindings[0].Spec.Placement = &p.Spec.Placement
 }
 
 // add adds a binding that is applied in cluster west.
@@ -130,6 +151,9 @@ func (h *hubReader) List(_ context.Context, list client.ObjectList, _ ...client.
 			cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 		}
 		list.Items = append(list.Items, cluster)
+		for _, name := range h.joined {
+			list.Items = append(list.Items, clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
 	case *workv1alpha2.ResourceBindingList:
 		list.Items = h.bindings
 	case *metav1.PartialObjectMetadataList:
@@ -139,4 +163,32 @@ func (h *hubReader) List(_ context.Context, list client.ObjectList, _ ...client.
 		list.Items = h.templates
 	}
 	return nil
+}
+
+// Progress counts objects: neither the report of the policy, nor what is wrong with the policy itself.
+func TestProgressCountsObjects(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*policy.Policy, *hubReader)
+		want   string
+	}{
+		"not reported yet":     {func(p *policy.Policy, _ *hubReader) { report(p, metav1.ConditionUnknown, model.ReasonApplying) }, "InProgress: 1 of 1 done"},
+		"a cluster is missing": {func(p *policy.Policy, h *hubReader) { h.placedBy(p, "west", "esat") }, "CompletedWithFailures: 1 of 1 done, PropagationPolicy shop/p failed"},
+		"aborted": {func(p *policy.Policy, h *hubReader) {
+			p.Aborted, h.bindings = true, nil
+			report(p, metav1.ConditionFalse, model.ReasonAborted)
+		}, "Completed: the policy is aborted, and takes no resources: remove annotation fairlead.dev/aborted to start again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, h := appliedPolicy(t)
+			c.change(p, h)
+			plan, err := Status(t.Context(), h, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			view := passage.NewView(passage.Next(plan, passage.Batching{}, now), now)
+			if got := fmt.Sprintf("%s: %s", view.State, view.Headline); got != c.want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
 }

@@ -53,6 +53,7 @@ func Predict(ctx context.Context, hub client.Reader, policy *policy.Policy, prop
 		return f, err
 	}
 	f.Obstacles = append(f.Obstacles, selectorSteps(policy)...)
+	f.Obstacles = append(f.Obstacles, v.placementSteps(policy)...)
 	slices.Sort(f.Notes)
 	return f, nil
 }

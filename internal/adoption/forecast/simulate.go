@@ -49,7 +49,7 @@ func observeHub(ctx context.Context, hub client.Reader, subject *policy.Policy) 
 	for i := range clusters.Items {
 		v.clusters[clusters.Items[i].Name] = &clusters.Items[i]
 	}
-	v.members = template.MembersOf(clusters.Items)
+	v.members = policy.MembersOf(clusters.Items)
 	all, err := model.ListBindings(ctx, hub, subject.Namespace)
 	if err != nil {
 		return nil, err

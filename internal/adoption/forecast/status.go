@@ -44,7 +44,7 @@ func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (pas
 	}
 	if err := subject.PlacementError(); err != nil {
 		plan.Steps = append(plan.Steps, passage.Step{
-			Object: plan.Subject, Action: model.ActionBind, State: passage.Failed, Reason: passage.Because(model.ReasonInvalidPlacement, "%v", err),
+			Object: plan.Subject, Action: model.ActionBind, State: passage.Failed, Uncounted: true, Reason: passage.Because(model.ReasonInvalidPlacement, "%v", err),
 		})
 		return plan, nil
 	}
@@ -67,7 +67,7 @@ func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (pas
 			t := model.TemplateOf(o)
 			b := v.bindingOf(t)
 			if chosen := policy.Select(t, v.policies, model.ClaimOf(b)); o.GetDeletionTimestamp() == nil && chosen != nil && chosen.Key() == subject.Key() {
-				if b != nil && policy.IsOutdated(b, subject) {
+				if b != nil && policy.IsOutdated(b, subject, v.members) {
 					included[b.Path()], b = true, nil
 				}
 				add(t, b)
@@ -75,7 +75,7 @@ func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (pas
 		})
 		if err != nil {
 			plan.Steps = append(plan.Steps, passage.Step{
-				Object: plan.Subject, Action: model.ActionSelect, State: passage.Failed, Reason: passage.Because(model.ReasonNotFollowed, "%v", err),
+				Object: plan.Subject, Action: model.ActionSelect, State: passage.Failed, Uncounted: true, Reason: passage.Because(model.ReasonNotFollowed, "%v", err),
 			})
 		}
 	}
@@ -87,6 +87,7 @@ func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (pas
 		}
 	}
 	plan.Steps = append(plan.Steps, selectorSteps(subject)...)
+	plan.Steps = append(plan.Steps, v.placementSteps(subject)...)
 	plan.Steps = append(plan.Steps, reportStep(subject, plan.Steps)...)
 	slices.SortFunc(plan.Steps, func(a, b passage.Step) int { return compareObjects(a.Object, b.Object) })
 	return plan, nil
@@ -102,7 +103,7 @@ func reportStep(p *policy.Policy, done []passage.Step) []passage.Step {
 	if ready != nil && (ready.Status == metav1.ConditionTrue || passage.Code(ready.Reason) == model.ReasonNotFollowed) {
 		return nil
 	}
-	return []passage.Step{{Object: p.Object(), Action: model.ActionReport, State: passage.Running, Reason: readyReason(ready)}}
+	return []passage.Step{{Object: p.Object(), Action: model.ActionReport, State: passage.Running, Uncounted: true, Reason: readyReason(ready)}}
 }
 
 func readyReason(ready *metav1.Condition) passage.Reason {
@@ -130,9 +131,9 @@ func (v *hubState) abortSteps(policy *policy.Policy) []passage.Step {
 	if len(all) == 0 {
 		ready := meta.FindStatusCondition(policy.Status.Conditions, policyv1alpha1.ConditionReady)
 		if ready == nil || passage.Code(ready.Reason) != model.ReasonAborted {
-			return []passage.Step{{Object: policy.Object(), Action: model.ActionReport, State: passage.Running, Reason: readyReason(ready)}}
+			return []passage.Step{{Object: policy.Object(), Action: model.ActionReport, State: passage.Running, Uncounted: true, Reason: readyReason(ready)}}
 		}
-		return []passage.Step{{Object: policy.Object(), Action: model.ActionRestore, State: passage.Done, Reason: *policy.Hold()}}
+		return []passage.Step{{Object: policy.Object(), Action: model.ActionRestore, State: passage.Done, Uncounted: true, Reason: *policy.Hold()}}
 	}
 	slices.SortFunc(all, func(a, b passage.Step) int { return cmp.Compare(a.Object.String(), b.Object.String()) })
 	return all
@@ -144,11 +145,22 @@ func selectorSteps(policy *policy.Policy) []passage.Step {
 	invalid := policy.SelectorErrors()
 	for _, i := range slices.Sorted(maps.Keys(invalid)) {
 		all = append(all, passage.Step{
-			Object: policy.Object(), Action: model.ActionSelect, State: passage.Failed,
+			Object: policy.Object(), Action: model.ActionSelect, State: passage.Failed, Uncounted: true,
 			Reason: passage.Because(model.ReasonInvalidSelector, "spec.resourceSelectors[%d].labelSelector selects nothing: %v", i, invalid[i]),
 		})
 	}
 	return all
+}
+
+// placementSteps are the clusters that a policy asks for by name and that have not joined.
+func (v *hubState) placementSteps(subject *policy.Policy) []passage.Step {
+	missing := policy.NotJoined(subject.Spec.Placement, v.members)
+	if len(missing) == 0 {
+		return nil
+	}
+	return []passage.Step{{
+		Object: subject.Object(), Action: model.ActionBind, State: passage.Failed, Uncounted: true, Reason: policy.NotJoinedReason(missing),
+	}}
 }
 
 var notReported = passage.Because(model.ReasonApplying, "not yet reported by the operator")

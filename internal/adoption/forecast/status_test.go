@@ -155,7 +155,7 @@ func TestOutdated(t *testing.T) {
 		"with dependencies": {func(p *policy.Policy) { p.Spec.PropagateDeps = true }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := policy.IsOutdated(b, newPolicy(c.change)); got != c.want {
+			if got := policy.IsOutdated(b, newPolicy(c.change), nil); got != c.want {
 				t.Errorf("got %v", got)
 			}
 		})

@@ -41,6 +41,7 @@ const (
 	ReasonNothingMatched   passage.Code = "NothingMatched"
 	ReasonInvalidSelector  passage.Code = "InvalidSelector"
 	ReasonInvalidPlacement passage.Code = "InvalidPlacement"
+	ReasonNotJoined        passage.Code = "ClusterNotJoined"
 	ReasonNotFollowed      passage.Code = "KindNotFollowed"
 	ReasonAborted          passage.Code = "Aborted"
 	ReasonAborting         passage.Code = "Aborting"

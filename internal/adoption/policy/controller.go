@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/model"
@@ -46,6 +47,9 @@ func Setup(mgr ctrl.Manager, kindError func(context.Context, *Policy) error) err
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-policy").
 		For(&policyv1alpha1.PropagationPolicy{}, builder.WithPredicates(RequestChanged)).
 		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(RequestChanged)).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []reconcile.Request {
+			return policiesNaming(ctx, mgr.GetClient(), cluster.GetName())
+		}), builder.WithPredicates(joinedOrLeft)).
 		Watches(&workv1alpha2.ResourceBinding{}, claimants).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, claimants).
 		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
@@ -67,6 +71,30 @@ func reportingPolicies(ctx context.Context, reader client.Reader, b *model.Bindi
 		}
 	}
 	return slices.DeleteFunc(claims, func(key model.PolicyKey) bool { return key == model.PolicyKey{} })
+}
+
+// policiesNaming are the policies that ask for a cluster by name, and so report whether it has joined. A list that fails is logged:
+// event handlers have no way to retry.
+func policiesNaming(ctx context.Context, reader client.Reader, cluster string) []reconcile.Request {
+	policies, err := List(ctx, reader)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list policies")
+		return nil
+	}
+	var all []reconcile.Request
+	for _, p := range policies {
+		if slices.Contains(namedClusters(p.Spec.Placement), cluster) {
+			all = append(all, reconcile.Request{NamespacedName: p.Key()})
+		}
+	}
+	return all
+}
+
+// joinedOrLeft selects changes of a cluster after which it is a member, or no longer.
+var joinedOrLeft = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	},
 }
 
 // KindRetryInterval is how often a kind that could not be watched is retried.
@@ -103,7 +131,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	t := Count(policy, bindings)
+	var clusters clusterv1alpha1.ClusterList
+	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list Clusters: %w", err)
+	}
+	t := Count(policy, bindings, MembersOf(clusters.Items))
 	t.kindError = r.kindError(ctx, policy)
 	recordMetrics(request.NamespacedName, t.PropagationStatus, t.pending)
 	next := t.PropagationStatus

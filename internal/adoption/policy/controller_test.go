@@ -22,6 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	"github.com/fairlead/fairlead/api/fairlead"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -261,7 +262,7 @@ func TestTheFirstIsQuoted(t *testing.T) {
 		for _, name := range []string{"pay", "cart", "till"} {
 			bindings = append(bindings, model.AsBinding(reported("shop", name, p, metav1.ConditionFalse, reason, "because of "+name)))
 		}
-		if _, got := Count(p, bindings).Condition(p); got.Code != code || !strings.HasSuffix(got.Message, ": because of cart") {
+		if _, got := Count(p, bindings, nil).Condition(p); got.Code != code || !strings.HasSuffix(got.Message, ": because of cart") {
 			t.Errorf("%s: got %s", reason, got)
 		}
 	}
@@ -312,6 +313,81 @@ func TestRequestChanged(t *testing.T) {
 		after := before.DeepCopy()
 		c.change(after)
 		if got := RequestChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+// A cluster that is listed and has not joined is named on the policy, which is not ready before it has joined and has all that the
+// policy takes. The other clusters do not wait.
+func TestClusterThatHasNotJoined(t *testing.T) {
+	p := namespaced(1)
+	p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"west", "esat"}}
+	cart := reported("shop", "cart-deployment", Of(p), metav1.ConditionTrue, model.ReasonFullyApplied, "")
+	model.AsBinding(cart).Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
+	s := newStage(t, p, cart, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}})
+	check := func(what string, is metav1.ConditionStatus, code passage.Code, message string) {
+		t.Helper()
+		if _, err := s.reconcile(t, Of(p).Key()); err != nil {
+			t.Fatal(err)
+		}
+		s.Exists(t, p)
+		if ready := meta.FindStatusCondition(p.Status.Conditions, policyv1alpha1.ConditionReady); ready.Status != is || ready.Reason != string(code) || ready.Message != message {
+			t.Errorf("%s: got %+v", what, ready)
+		}
+	}
+	const notJoined = "spec.placement names clusters that have not joined the hub, or are leaving it: esat; correct the names, or join the clusters with `fairlead join`; "
+	check("not joined", metav1.ConditionFalse, "ClusterNotJoined", notJoined+"all 1 resources are applied in the clusters that have joined")
+	if got := strings.Join(s.newEvents(), "; "); !strings.HasPrefix(got, "Warning ClusterNotJoined spec.placement names clusters") {
+		t.Errorf("events %s", got)
+	}
+	esat := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "esat", Finalizers: []string{model.FinalizerCluster}}}
+	if err := s.Create(t.Context(), esat); err != nil {
+		t.Fatal(err)
+	}
+	check("joined, and the binding does not go there yet", metav1.ConditionUnknown, model.ReasonApplying, "0 of 1 resources are applied")
+	s.Exists(t, cart)
+	model.AsBinding(cart).Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "esat"}, {Name: "west"}}
+	if err := s.Update(t.Context(), cart); err != nil {
+		t.Fatal(err)
+	}
+	check("applied", metav1.ConditionTrue, model.ReasonAllApplied, "all 1 resources are applied in all of their clusters")
+	if err := s.Delete(t.Context(), esat); err != nil {
+		t.Fatal(err)
+	}
+	check("leaving", metav1.ConditionUnknown, model.ReasonApplying, notJoined+"0 of 1 resources are applied")
+}
+
+// A policy is reported on again when a cluster that it lists joins or leaves.
+func TestPoliciesNaming(t *testing.T) {
+	named, weighted, other, all := namespaced(1), namespaced(1), namespaced(1), namespaced(1)
+	named.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"west", "east"}}
+	weighted.Name = "weighted"
+	weighted.Spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaScheduling{
+		ReplicaSchedulingType: policyv1alpha1.ReplicasDivided, WeightPreference: &policyv1alpha1.ClusterPreferences{
+			StaticWeightList: []policyv1alpha1.StaticClusterWeight{{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"west"}}, Weight: 1}},
+		},
+	}
+	other.Name, all.Name = "other", "all"
+	other.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"east"}}
+	ofCluster := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "global"}, Spec: named.Spec}
+	var got []string
+	for _, r := range policiesNaming(t.Context(), newStage(t, named, weighted, other, all, ofCluster), "west") {
+		got = append(got, r.String())
+	}
+	if diff := cmp.Diff([]string{"/global", "shop/p", "shop/weighted"}, got); diff != "" {
+		t.Error(diff)
+	}
+	leaving := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}}}
+	for name, c := range map[string]struct {
+		before, after client.Object
+		want          bool
+	}{
+		"its status": {&clusterv1alpha1.Cluster{}, &clusterv1alpha1.Cluster{}, false},
+		"leaving":    {&clusterv1alpha1.Cluster{}, leaving, true},
+		"left":       {leaving, leaving, false},
+	} {
+		if got := joinedOrLeft.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}

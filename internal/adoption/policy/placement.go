@@ -4,18 +4,33 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // Member is the part of a cluster that placements select by.
 type Member struct {
 	Name   string
 	Labels map[string]string
+}
+
+// MembersOf are the clusters that resources can go to.
+func MembersOf(clusters []clusterv1alpha1.Cluster) []Member {
+	var all []Member
+	for i := range clusters {
+		if c := &clusters[i]; c.DeletionTimestamp.IsZero() {
+			all = append(all, Member{Name: c.Name, Labels: c.Labels})
+		}
+	}
+	return all
 }
 
 // Place finds the clusters that a resource goes to, in the order of their names, and the replicas of each if the placement divides
@@ -50,6 +65,53 @@ func Place(placement policyv1alpha1.Placement, members []Member, replicas int32)
 		}
 	}
 	return all, nil
+}
+
+// NotJoined are the clusters that a placement asks for by name and that are no members, in the order of their names. An excluded
+// cluster is not asked for.
+func NotJoined(placement policyv1alpha1.Placement, members []Member) []string {
+	var missing []string
+	for _, name := range namedClusters(placement) {
+		if !slices.ContainsFunc(members, func(m Member) bool { return m.Name == name }) {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	return slices.Compact(missing)
+}
+
+// namedClusters are the clusters that a placement asks for by name.
+func namedClusters(placement policyv1alpha1.Placement) []string {
+	var all []string
+	add := func(affinity *policyv1alpha1.ClusterAffinity) {
+		for _, name := range affinity.ClusterNames {
+			if !slices.Contains(affinity.ExcludeClusters, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	if placement.ClusterAffinity != nil {
+		add(placement.ClusterAffinity)
+	}
+	if placement.Divides() && placement.ReplicaScheduling.WeightPreference != nil {
+		for i := range placement.ReplicaScheduling.WeightPreference.StaticWeightList {
+			add(&placement.ReplicaScheduling.WeightPreference.StaticWeightList[i].TargetCluster)
+		}
+	}
+	return all
+}
+
+// maxNamed is how many clusters a message names.
+const maxNamed = 10
+
+// NotJoinedReason is why a policy is not complete whose placement asks for clusters that have not joined.
+func NotJoinedReason(missing []string) passage.Reason {
+	names := strings.Join(missing[:min(len(missing), maxNamed)], ", ")
+	if more := len(missing) - maxNamed; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return passage.Because(model.ReasonNotJoined, "spec.placement names clusters that have not joined the hub, or are leaving it: %s; "+
+		"correct the names, or join the clusters with `fairlead join`", names)
 }
 
 // isSelected tells whether an affinity selects a cluster. All of its fields have to match.

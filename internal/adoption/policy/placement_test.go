@@ -77,6 +77,38 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+func TestNotJoined(t *testing.T) {
+	type affinity = policyv1alpha1.ClusterAffinity
+	weights := &policyv1alpha1.ReplicaScheduling{
+		ReplicaSchedulingType: policyv1alpha1.ReplicasDivided, WeightPreference: &policyv1alpha1.ClusterPreferences{
+			StaticWeightList: []policyv1alpha1.StaticClusterWeight{{TargetCluster: affinity{ClusterNames: []string{"west", "wset"}}, Weight: 1}},
+		},
+	}
+	for name, c := range map[string]struct {
+		placement policyv1alpha1.Placement
+		want      string
+	}{
+		"nothing said":         {policyv1alpha1.Placement{}, ""},
+		"joined":               {policyv1alpha1.Placement{ClusterAffinity: &affinity{ClusterNames: []string{"west"}}}, ""},
+		"misspelt":             {policyv1alpha1.Placement{ClusterAffinity: &affinity{ClusterNames: []string{"west", "wset", "esat", "wset"}}}, "esat wset"},
+		"listed, and excluded": {policyv1alpha1.Placement{ClusterAffinity: &affinity{ClusterNames: []string{"west", "wset"}, ExcludeClusters: []string{"wset"}}}, ""},
+		"a weight":             {policyv1alpha1.Placement{ReplicaScheduling: weights}, "wset"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := strings.Join(NotJoined(c.placement, []Member{{Name: "west"}}), " "); got != c.want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+	many := make([]string, 12)
+	for i := range many {
+		many[i] = fmt.Sprintf("c%d", i)
+	}
+	if got := NotJoinedReason(many).Message; !strings.Contains(got, "c8, c9 and 2 more;") || strings.Contains(got, "c10") {
+		t.Errorf("got %s", got)
+	}
+}
+
 func FuzzDivide(f *testing.F) {
 	f.Add(int32(7), uint8(1), uint8(2), uint8(3))
 	f.Fuzz(func(t *testing.T, replicas int32, a, b, c uint8) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/passage"
 )
@@ -113,9 +114,19 @@ func List(ctx context.Context, reader client.Reader) ([]*Policy, error) {
 	return all, nil
 }
 
-// IsOutdated holds for a binding that was written for an earlier spec of its policy.
-func IsOutdated(b *model.Binding, policy *Policy) bool {
+// IsOutdated holds for a binding that was written for an earlier spec of its policy, or before a cluster joined or left.
+func IsOutdated(b *model.Binding, policy *Policy, members []Member) bool {
 	resolution, _ := ResolveConflict(policy.Spec.ConflictResolution, "")
-	return b.Spec.ConflictResolution != resolution || !equality.Semantic.DeepEqual(b.Spec.Placement, &policy.Spec.Placement) ||
+	return !isPlaced(b, policy.Spec.Placement, members) || b.Spec.ConflictResolution != resolution || !equality.Semantic.DeepEqual(b.Spec.Placement, &policy.Spec.Placement) ||
 		!equality.Semantic.DeepEqual(b.Spec.Suspension, SuspensionOf(policy)) || b.Spec.PropagateDeps != policy.Spec.PropagateDeps
+}
+
+// isPlaced tells whether a binding goes to the clusters that a placement selects among the members. Replicas are not compared: the
+// binding of a resource without any has zero of them.
+func isPlaced(b *model.Binding, placement policyv1alpha1.Placement, members []Member) bool {
+	equal := func(replicas int32) bool {
+		targets, err := Place(placement, members, replicas)
+		return err != nil || slices.EqualFunc(targets, b.Spec.Clusters, func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name })
+	}
+	return equal(-1) || placement.Divides() && equal(b.Spec.Replicas)
 }

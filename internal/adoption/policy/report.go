@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -20,20 +21,23 @@ type Counts struct {
 	// conflict, failure and suspension are the first of each, in words.
 	conflict, failure, suspension string
 	pending                       int32
+	// notJoined are the clusters that the policy asks for by name and that are no members.
+	notJoined []string
 	// kindError is why a kind that the policy selects cannot be watched.
 	kindError error
 }
 
-// Count adds up the states of bindings. A binding that was written for an earlier spec of the policy is pending.
-func Count(policy *Policy, bindings []*model.Binding) Counts {
-	var t Counts
+// Count adds up the states of bindings. A binding that was written for an earlier spec of the policy, or for other members, is
+// pending.
+func Count(policy *Policy, bindings []*model.Binding, members []Member) Counts {
+	t := Counts{notJoined: NotJoined(policy.Spec.Placement, members)}
 	slices.SortFunc(bindings, func(a, b *model.Binding) int { return cmp.Compare(a.Path(), b.Path()) })
 	for _, b := range bindings {
 		t.Matched++
 		condition := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.ConditionFullyApplied)
 		switch {
 		case condition == nil || condition.ObservedGeneration < b.GetGeneration() || passage.Code(condition.Reason) == model.ReasonApplying,
-			model.ClaimOf(b) == policy.Key() && IsOutdated(b, policy):
+			model.ClaimOf(b) == policy.Key() && IsOutdated(b, policy, members):
 			t.pending++
 		case condition.Status == metav1.ConditionTrue:
 			t.Applied++
@@ -57,8 +61,23 @@ func Count(policy *Policy, bindings []*model.Binding) Counts {
 	return t
 }
 
-// Condition is the condition Ready of a policy.
+// Condition is the condition Ready of a policy. Clusters that have not joined keep no other cluster waiting, and are named
+// whatever else there is to report.
 func (t Counts) Condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
+	is, reason := t.condition(p)
+	if len(t.notJoined) == 0 || p.Aborted {
+		return is, reason
+	}
+	notJoined := NotJoinedReason(t.notJoined)
+	code := reason.Code
+	if is == metav1.ConditionTrue {
+		is, code = metav1.ConditionFalse, notJoined.Code
+		reason.Message = fmt.Sprintf("all %d resources are applied in the clusters that have joined", t.Matched)
+	}
+	return is, passage.Because(code, "%s; %s", notJoined.Message, reason.Message)
+}
+
+func (t Counts) condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 	switch {
 	case p.Aborted && t.Matched > 0:
 		return metav1.ConditionFalse, passage.Because(model.ReasonAborting, "the policy is aborted: %d resources not yet released", t.Matched)

@@ -45,7 +45,7 @@ func TestReportOfABinding(t *testing.T) {
 		"suspended":                         {bound(policy, metav1.ConditionFalse, model.ReasonSuspended, 2), metav1.ConditionUnknown, model.ReasonSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if status, reason := Count(policy, []*model.Binding{c.binding}).Condition(policy); status != c.status || reason.Code != c.reason {
+			if status, reason := Count(policy, []*model.Binding{c.binding}, nil).Condition(policy); status != c.status || reason.Code != c.reason {
 				t.Errorf("got %s, %s", status, reason)
 			}
 		})

@@ -18,7 +18,7 @@ func TestTheFirstInvalidSelectorIsNamed(t *testing.T) {
 		}})
 	}
 	for range 50 {
-		if _, reason := Count(p, nil).Condition(p); !strings.HasPrefix(reason.Message, "spec.resourceSelectors[1].labelSelector selects nothing: ") {
+		if _, reason := Count(p, nil, nil).Condition(p); !strings.HasPrefix(reason.Message, "spec.resourceSelectors[1].labelSelector selects nothing: ") {
 			t.Fatalf("got %s", reason)
 		}
 	}

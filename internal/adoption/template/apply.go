@@ -65,7 +65,7 @@ func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t 
 	if divided {
 		replicas = manifest.Replicas(template)
 	}
-	bound, err := d.applyBinding(ctx, t, uid, p, MembersOf(clusters.Items), replicas, have)
+	bound, err := d.applyBinding(ctx, t, uid, p, policy.MembersOf(clusters.Items), replicas, have)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

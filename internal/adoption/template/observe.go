@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
@@ -33,17 +32,6 @@ func (d *Reconciler) Version(ctx context.Context, key model.TemplateKey) string 
 		return ""
 	}
 	return metadata.ResourceVersion
-}
-
-// MembersOf are the clusters that resources can go to.
-func MembersOf(clusters []clusterv1alpha1.Cluster) []policy.Member {
-	var all []policy.Member
-	for i := range clusters {
-		if c := &clusters[i]; c.DeletionTimestamp.IsZero() {
-			all = append(all, policy.Member{Name: c.Name, Labels: c.Labels})
-		}
-	}
-	return all
 }
 
 // templatesOf are the templates of the kinds that a policy selects, and those that it has claimed. A list that fails is logged:
