@@ -93,20 +93,20 @@ func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes hasher
 			return err
 		}
 	}
-	concerned := []int64{m.Status.ActiveGeneration}
-	if o.Promoting() || o.Hash != m.Status.LastCompletedRolloutHash {
-		concerned = append(concerned, m.Status.ActiveGeneration+1)
-	}
-	for _, number := range concerned {
-		if number == 0 {
+	active := m.Status.ActiveGeneration
+	for _, number := range []int64{active, active + 1} {
+		if number == 0 || number > active && !o.rollsOut() {
 			continue
 		}
 		g := o.generation(number)
 		if err := g.findStatefulSet(ctx, m, reader, hashes); err != nil {
 			return err
 		}
+		if len(g.Unlabelled) > 0 {
+			o.Generations[number] = g
+		}
 		// All objects that Fairlead has created are labelled.
-		if len(concerned) > 1 && (g.Foreign || number == m.Status.ActiveGeneration && g.Record == nil) {
+		if o.rollsOut() && (g.Foreign || number == active && g.Record == nil) {
 			if err := g.findUnlabelled(ctx, m, reader); err != nil {
 				return err
 			}
@@ -117,6 +117,9 @@ func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes hasher
 	}
 	return nil
 }
+
+// rollsOut tells whether another generation than the active one is to serve.
+func (o Observed) rollsOut() bool { return o.Promoting() || o.Hash != o.Completed() }
 
 // findStatefulSet looks for an unlabelled StatefulSet: to apply over one that another operator created would restart its
 // pods.

@@ -169,8 +169,11 @@ func (p *planner) planRollout() {
 	}
 	if !p.Underway() {
 		reason := passage.Because(CodeChanged, "the spec has changed since generation %d was created", p.Materialize.Status.ActiveGeneration)
-		if active == nil {
+		switch why := p.mismatch(); {
+		case active == nil:
 			reason = passage.Because(CodeFirst, "this is the first rollout")
+		case why != "":
+			reason = passage.Because(CodeChanged, "generation %d %s", active.Number, why)
 		}
 		p.statusStep(ActionRequest, p.Requested(), p.Hash, reason)
 	}

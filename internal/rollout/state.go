@@ -10,12 +10,43 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
-// Completed is the hash of the spec that was last rolled out completely.
+// Completed is the hash of the spec that was last rolled out completely. The status does not have the last word: a spec that
+// the active generation is known not to run is not rolled out.
 func (o Observed) Completed() string {
+	if o.mismatch() != "" {
+		return o.Active().Hash
+	}
+	return o.reportedCompleted()
+}
+
+func (o Observed) reportedCompleted() string {
 	if o.Rehashed != nil {
 		return o.Rehashed.Completed
 	}
 	return o.Materialize.Status.LastCompletedRolloutHash
+}
+
+// mismatch says in what the active generation is known not to run the spec, although the status takes the spec for rolled
+// out. Empty: nothing is known.
+func (o Observed) mismatch() string {
+	active, spec := o.Active(), &o.Materialize.Spec
+	if active == nil || o.reportedCompleted() != o.Hash {
+		return ""
+	}
+	field := ""
+	switch image := o.Materialize.Status.LastCompletedRolloutEnvironmentdImageRef; {
+	case active.Record != nil && active.Hash != o.Hash:
+		return "was created from another spec"
+	case active.Record != nil:
+	case active.Foreign:
+		field = objects.Mismatch(spec, active.StatefulSet)
+	case active.StatefulSet == nil && image != "" && image != spec.EnvironmentdImageRef:
+		field = "environmentdImageRef"
+	}
+	if field == "" {
+		return ""
+	}
+	return "does not run the spec's " + field
 }
 
 // Requested is the hash of the spec whose rollout was last requested.
@@ -28,7 +59,7 @@ func (o Observed) Requested() string {
 
 // Underway tells whether the rollout of the current spec has been requested, and is not complete.
 func (o Observed) Underway() bool {
-	return o.Requested() == o.Hash && o.Hash != o.Completed() && o.Materialize.Status.RolloutRequestedAt != nil
+	return o.Requested() == o.Hash && o.Hash != o.reportedCompleted() && o.Materialize.Status.RolloutRequestedAt != nil
 }
 
 // validateSpec is why the spec cannot be rolled out, nil if it can.

@@ -34,6 +34,9 @@ func statusAfter(o Observed, action passage.Action, newID func() string, now tim
 	case ActionRequest:
 		status.RequestedRolloutHash, status.RolloutHashVersion = o.Hash, o.HashVersion
 		status.RolloutRequestedAt = ptr.To(metav1.NewTime(now))
+		if o.mismatch() != "" {
+			status.LastCompletedRolloutHash = o.Completed()
+		}
 		status.IgnoredForcePromote = ""
 		if m.Spec.ForcePromote == o.Hash {
 			// A forcePromote from before the request does not approve the rollout.

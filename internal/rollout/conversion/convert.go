@@ -66,7 +66,7 @@ func upgrade(object, was, status map[string]any) error {
 	}
 	upgraded := upgradeStatus(status)
 	if isWholeObject(spec) && isV1alpha1Status(status) {
-		history, err := rolloutHashes(was, status, func() (string, error) { return hashOf(object["metadata"], spec) })
+		history, err := rolloutHashes(objectMetaOf(object["metadata"]).Generation, was, status, func() (string, error) { return hashOf(object["metadata"], spec) })
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,6 +18,10 @@ const (
 func TestUpgrade(t *testing.T) {
 	const least = "environmentdImageRef: e:1, backendSecretName: b"
 	const promotingNow = "conditions: [{type: Other, reason: Applied}, {type: UpToDate, status: Unknown, reason: Promoting}]"
+	const awaitsRequest = "conditions: [{type: UpToDate, status: 'False', reason: WaitingForApproval, observedGeneration: 5}]"
+	applied := func(observed int) string {
+		return fmt.Sprintf("conditions: [{type: UpToDate, status: 'True', reason: Applied, observedGeneration: %d}]", observed)
+	}
 	const applyingNow = "conditions: [{type: UpToDate, status: Unknown, reason: Applying}]"
 
 	cases := map[string]struct{ from, want string }{
@@ -94,6 +99,31 @@ func TestUpgrade(t *testing.T) {
 		"promoting the first: neither hash": {
 			"spec: {" + least + ", requestRollout: " + two + "}\nstatus: {" + promotingNow + "}",
 			"spec: {" + least + "}\nstatus: {rolloutHashVersion: 1, " + promotingNow + "}",
+		},
+
+		"at rest: the other operator has seen the spec as it is": {
+			"metadata: {generation: 4}\nspec: {" + least + ", requestRollout: " + one + "}\nstatus: {lastCompletedRolloutRequest: " + one + ", " + applied(4) + "}",
+			"metadata: {generation: 4}\nspec: {" + least + "}\nstatus: {requestedRolloutHash: HASH, lastCompletedRolloutHash: HASH, rolloutHashVersion: 1, " + applied(4) + "}",
+		},
+		"at rest: restored from a backup, which counts generations anew": {
+			"metadata: {generation: 1}\nspec: {" + least + ", requestRollout: " + one + "}\nstatus: {lastCompletedRolloutRequest: " + one + ", " + applied(4) + "}",
+			"metadata: {generation: 1}\nspec: {" + least + "}\nstatus: {requestedRolloutHash: HASH, lastCompletedRolloutHash: HASH, rolloutHashVersion: 1, " + applied(4) + "}",
+		},
+		"edited since: the other operator has seen the spec as it was before": {
+			"metadata: {generation: 5}\nspec: {" + least + ", requestRollout: " + one + "}\nstatus: {lastCompletedRolloutRequest: " + one + ", " + applied(4) + "}",
+			"metadata: {generation: 5}\nspec: {" + least + "}\nstatus: {requestedRolloutHash: HASH, rolloutHashVersion: 1, " + applied(4) + "}",
+		},
+		"edited since: the other operator waits for a request": {
+			"metadata: {generation: 5}\nspec: {" + least + ", requestRollout: " + one + "}\nstatus: {lastCompletedRolloutRequest: " + one + ", " + awaitsRequest + "}",
+			"metadata: {generation: 5}\nspec: {" + least + "}\nstatus: {requestedRolloutHash: HASH, rolloutHashVersion: 1, " + awaitsRequest + "}",
+		},
+		"edited since: another image was rolled out": {
+			"spec: {" + least + ", requestRollout: " + one + "}\nstatus: {lastCompletedRolloutRequest: " + one + ", lastCompletedRolloutEnvironmentdImageRef: e:0}",
+			"spec: {" + least + "}\nstatus: {requestedRolloutHash: HASH, rolloutHashVersion: 1, lastCompletedRolloutEnvironmentdImageRef: e:0}",
+		},
+		"edited since: the rollout was requested, and nobody has begun it": {
+			"metadata: {generation: 5}\nspec: {" + least + ", requestRollout: " + two + "}\nstatus: {lastCompletedRolloutRequest: " + one + ", " + applied(4) + "}",
+			"metadata: {generation: 5}\nspec: {" + least + "}\nstatus: {requestedRolloutHash: HASH, rolloutHashVersion: 1, " + applied(4) + "}",
 		},
 
 		"hashes travel, whatever the spec is by now": {

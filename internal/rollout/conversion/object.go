@@ -47,6 +47,7 @@ func hashOf(metadata any, spec map[string]any) (string, error) {
 type objectMeta struct {
 	Namespace   string            `json:"namespace"`
 	Name        string            `json:"name"`
+	Generation  int64             `json:"generation"`
 	Annotations map[string]string `json:"annotations"`
 }
 
@@ -59,6 +60,7 @@ func objectMetaOf(metadata any) objectMeta {
 	case map[string]any:
 		l.Namespace, _ = metadata["namespace"].(string)
 		l.Name, _ = metadata["name"].(string)
+		l.Generation = integer(metadata["generation"])
 		annotations, _ := metadata["annotations"].(map[string]any)
 		if forced, ok := annotations[v1alpha2.AnnotationForceRollout].(string); ok {
 			l.Annotations = map[string]string{v1alpha2.AnnotationForceRollout: forced}

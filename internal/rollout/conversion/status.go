@@ -16,11 +16,12 @@ const (
 	lastCompletedRolloutHash    = "lastCompletedRolloutHash"
 	requestedRolloutHash        = "requestedRolloutHash"
 	rolloutHashVersion          = "rolloutHashVersion"
+	lastCompletedImage          = "lastCompletedRolloutEnvironmentdImageRef"
 )
 
 // v1alpha1StatusFields are the fields that a status had when v1alpha1 was reconciled. There will never be more.
 var v1alpha1StatusFields = []string{
-	"activeGeneration", "conditions", "lastCompletedRolloutEnvironmentdImageRef", "resourceId",
+	"activeGeneration", "conditions", lastCompletedImage, "resourceId",
 	lastCompletedRolloutRequest, resourcesHash,
 }
 
@@ -62,9 +63,13 @@ func upgradeStatus(was map[string]any) map[string]any {
 
 // rolloutHashes translates a status of v1alpha1 to hashes. A promotion has to be completed, and its spec is unknown, so it
 // gets no requested hash.
-func rolloutHashes(spec, status map[string]any, hashed func() (string, error)) (map[string]any, error) {
+//
+// The status may be older than the spec beside it: a write through v1alpha1 to an object that is stored as v1alpha1 is
+// converted only after the API server has put the new spec beside the old status. So the spec counts as rolled out only if
+// the status is about that very spec.
+func rolloutHashes(generation int64, spec, status map[string]any, hashed func() (string, error)) (map[string]any, error) {
 	history := map[string]any{rolloutHashVersion: int64(hash.Version)}
-	completed := isRolloutComplete(spec, status)
+	completed := isRolloutComplete(spec, status) && isAboutSpec(generation, spec, status)
 	if !completed && promoting(status) {
 		return history, nil
 	}
@@ -90,15 +95,47 @@ func isRolloutComplete(spec, status map[string]any) bool {
 	return completed != "" && strings.EqualFold(cmp.Or(requested, string(v1alpha2.NilUUID)), completed)
 }
 
+// isAboutSpec tells whether nothing in a status of v1alpha1 shows that the spec was edited since the last rollout.
+func isAboutSpec(generation int64, spec, status map[string]any) bool {
+	if image := status[lastCompletedImage]; isText(image) && image != spec["environmentdImageRef"] {
+		return false
+	}
+	condition := upToDateCondition(status)
+	if condition == nil {
+		return true
+	}
+	observed := integer(condition["observedGeneration"])
+	return condition["status"] == "True" && (observed == 0 || observed >= generation)
+}
+
 func promoting(status map[string]any) bool {
+	return upToDateCondition(status)["reason"] == string(v1alpha2.ReasonPromoting)
+}
+
+// upToDateCondition is that condition, nil if there is none.
+func upToDateCondition(status map[string]any) map[string]any {
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
-		condition, _ := c.(map[string]any)
-		if condition["type"] == v1alpha2.ConditionUpToDate && condition["reason"] == string(v1alpha2.ReasonPromoting) {
-			return true
+		if condition, _ := c.(map[string]any); condition["type"] == v1alpha2.ConditionUpToDate {
+			return condition
 		}
 	}
-	return false
+	return nil
+}
+
+func isText(value any) bool {
+	text, ok := value.(string)
+	return ok && text != ""
+}
+
+func integer(number any) int64 {
+	switch number := number.(type) {
+	case int64:
+		return number
+	case float64:
+		return int64(number)
+	}
+	return 0
 }
 
 func isNonZero(number any) bool {

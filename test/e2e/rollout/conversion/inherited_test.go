@@ -51,6 +51,9 @@ type legacy struct {
 	// manner is that of the generation that was to serve next, and asked whether it was asked to.
 	manner environmentd.Manner
 	asked  bool
+	// editedBefore is applied when the other operator has gone, and editedEarly when Fairlead has come, and has not stored
+	// the object anew yet.
+	editedBefore, editedEarly *manifest
 }
 
 // atRest is one with nothing left to do.
@@ -127,6 +130,11 @@ func (l legacy) leave(ctx context.Context, e *environment) error {
 	}
 	next := e.daemon(l.active + 1)
 	next.Behave(l.manner)
+	if l.editedBefore != nil {
+		if err := l.apply(ctx, e, *l.editedBefore); err != nil {
+			return err
+		}
+	}
 	if l.asked {
 		next.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/leader/promote", http.NoBody))
 	}
@@ -208,7 +216,7 @@ func legacies() map[string]legacy {
 	for name, apply := range ways {
 		all["never by accident, applied "+name] = atRest(apply)
 	}
-	for _, some := range []map[string]legacy{upgradeLegacies(), midRolloutLegacies(), annotationLegacies()} {
+	for _, some := range []map[string]legacy{upgradeLegacies(), midRolloutLegacies(), annotationLegacies(), editedLegacies()} {
 		maps.Copy(all, some)
 	}
 	return all

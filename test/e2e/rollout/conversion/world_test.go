@@ -95,7 +95,17 @@ func prepare(c *cluster.Cluster, scratch string, all map[string]legacy) (*world,
 	if _, err := crds.Install(ctx, c.Config(), crds.Options{Names: []string{crdName}, TakeOver: true, Timeout: wait.Deadline()}); err != nil {
 		return nil, fmt.Errorf("take over the CRD: %w", err)
 	}
+	edited := make(chan struct{})
+	w.holdEdited(all, edited)
 	w.operator = w.begin()
+	err = wait.Try(ctx, func(ctx context.Context) error { return errors.Join(w.operator.alive(), w.served(ctx)) })
+	if err == nil {
+		err = w.editEarly(ctx, all)
+	}
+	close(edited)
+	if err != nil {
+		return nil, err
+	}
 	return w, wait.Try(ctx, func(ctx context.Context) error {
 		return errors.Join(w.operator.alive(), w.served(ctx), w.migrated(ctx))
 	})
