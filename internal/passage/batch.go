@@ -4,8 +4,9 @@ import "time"
 
 // Batching is how disruptive steps are spread over time.
 type Batching struct {
-	// Size is how many disruptive steps may run at any moment. Less than one is
-	// taken as one: the most careful reading of a setting that makes no sense.
+	// Size is how many disruptive steps may run at any moment, but for those of
+	// what is disturbed already. Less than one is taken as one: the most careful
+	// reading of a setting that makes no sense.
 	Size int
 	// Delay is how long a settled batch is left alone before the next one opens.
 	Delay time.Duration
@@ -83,8 +84,12 @@ func (d Decision) Settled() bool {
 //
 //   - Steps that are not disruptive come first and all at once; nothing
 //     disruptive starts until they have settled.
-//   - Never more than Size disruptive steps run. If more are recorded, because
-//     Size was lowered, none starts until enough have settled.
+//   - Steps whose object is disturbed already come next and all at once, in the
+//     last batch that was opened or the first: neither Size nor Delay nor a failure
+//     of another step holds them.
+//   - No other disruptive step starts while Size of them run. If more are recorded,
+//     because Size was lowered or they were disturbed already, none starts until
+//     enough have settled.
 //   - Lower priorities go first, then the order of the plan; a batch holds one
 //     priority only.
 //   - A batch that is short, because the process died while starting it, is
@@ -115,6 +120,10 @@ func Next(plan Plan, batching Batching, now time.Time) Decision {
 	switch {
 	case r.settled() && !plan.heldUnplanned():
 		d.finish(r)
+
+	case plan.Hold == nil && r.disturbed > 0 && len(r.prepare)+len(r.preparing) == 0:
+		d.Outcome, d.Batch = InProgress, r.nextBatch()
+		d.Start = r.pick(r.queue[:r.disturbed])
 
 	case batching.FailFast && len(r.failed) > 0 && r.waiting() > 0:
 		d.startNothing(Stopped, CodeStepFailed, "%s failed: nothing more starts until that is retried, %d left",

@@ -20,6 +20,7 @@ type batchState struct {
 	running   []int // disruptive, started
 	failed    []int
 	done      int
+	disturbed int // those at the head of the queue whose object is disturbed already
 
 	// batch is the last one that was opened, and the next three are about it.
 	batch    int
@@ -83,19 +84,39 @@ func (r *batchState) join(step *Step) {
 	}
 }
 
-// forecast sorts the queue and numbers it: first what the last batch is short of,
-// then new ones.
+// forecast sorts the queue and numbers it: what is disturbed already joins the last
+// batch or opens the first, then comes what that batch is short of, then new ones.
 func (r *batchState) forecast(size int) {
+	order := func(step *Step) int {
+		if step.Disturbed {
+			return 0
+		}
+		return 1
+	}
 	slices.SortFunc(r.queue, func(a, b int) int {
-		return cmp.Or(cmp.Compare(r.steps[a].Priority, r.steps[b].Priority), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(order(&r.steps[a]), order(&r.steps[b])),
+			cmp.Compare(r.steps[a].Priority, r.steps[b].Priority), cmp.Compare(a, b))
 	})
 
-	room, priority := size-r.members, r.priority
-	if r.batch == 0 || r.mixed {
+	r.batches = r.batch
+	members, priority, mixed := r.members, r.priority, r.mixed
+	for _, i := range r.queue {
+		step := &r.steps[i]
+		if !step.Disturbed {
+			break
+		}
+		if r.batches == 0 {
+			r.batches, priority = 1, step.Priority
+		}
+		step.Batch = r.batches
+		members, mixed = members+1, mixed || step.Priority != priority
+		r.disturbed++
+	}
+	room := size - members
+	if r.batches == 0 || mixed {
 		room = 0
 	}
-	r.batches = r.batch
-	for _, i := range r.queue {
+	for _, i := range r.queue[r.disturbed:] {
 		if step := &r.steps[i]; room <= 0 || step.Priority != priority {
 			r.batches++
 			room, priority = size, step.Priority

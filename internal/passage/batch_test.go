@@ -300,6 +300,47 @@ func TestNext(t *testing.T) {
 			want: want{outcome: CompletedWithFailures, batches: "1/1", code: CodeStepFailed},
 		},
 
+		"what is disturbed already goes first, all of it, beyond the size and whatever its priority": {
+			steps:    steps(deploy("a"), deploy("b", disturbed), deploy("c", disturbed, priority(9)), deploy("d", disturbed)),
+			batching: Batching{Size: 2, Delay: 30 * time.Second},
+			want:     want{outcome: InProgress, start: "b@1 d@1 c@1", forecast: "a@2", batches: "1/2"},
+		},
+		"after the labels": {
+			steps:    steps(relabel("n1"), deploy("a"), deploy("b", disturbed)),
+			batching: threes,
+			want:     want{outcome: InProgress, start: "n1", forecast: "a@1 b@1", batches: "0/1"},
+		},
+		"the batch of what was disturbed is filled up to its size": {
+			steps:    steps(deploy("a"), deploy("b", disturbed, running(1)), deploy("c"), deploy("d")),
+			batching: threes, now: 5,
+			want: want{outcome: InProgress, start: "a@1 c@1", wait: "b", forecast: "d@2", batches: "1/2"},
+		},
+		"nothing else starts while more run than the size": {
+			steps:    steps(deploy("a"), deploy("b", disturbed, running(1)), deploy("c", disturbed, running(1)), deploy("d", disturbed, running(1))),
+			batching: Batching{Size: 2}, now: 5,
+			want: want{outcome: InProgress, wait: "b c d", forecast: "a@2", batches: "1/2", code: CodeBatchRunning},
+		},
+		"a batch of disturbed steps that was cut off goes on at once": {
+			steps:    steps(deploy("a"), deploy("b", disturbed, done(1, 10)), deploy("c", disturbed)),
+			batching: Batching{Size: 1, Delay: time.Hour}, now: 12,
+			want: want{outcome: InProgress, start: "c@1", forecast: "a@2", batches: "1/2"},
+		},
+		"one that is found later joins the last batch": {
+			steps:    steps(deploy("a", done(1, 10)), deploy("b", running(2)), deploy("c", disturbed), deploy("d")),
+			batching: Batching{Size: 1}, now: 12,
+			want: want{outcome: InProgress, start: "c@2", wait: "b", forecast: "d@3", batches: "2/3"},
+		},
+		"a failure of another does not hold it": {
+			steps:    steps(deploy("a", failed(0, 10)), deploy("b", disturbed), deploy("c")),
+			batching: failFast, now: 12,
+			want: want{outcome: InProgress, start: "b@1", forecast: "c@1", batches: "1/1"},
+		},
+		"a hold does": {
+			steps:    steps(deploy("b", disturbed), deploy("c")),
+			batching: threes, hold: paused,
+			want: want{outcome: Held, forecast: "b@1 c@1", batches: "0/1", code: "Paused"},
+		},
+
 		"held before it began": {
 			steps: steps(relabel("n1"), deploy("a")), batching: threes, hold: paused,
 			want: want{outcome: Held, forecast: "n1 a@1", batches: "0/1", code: "Paused"},

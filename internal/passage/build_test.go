@@ -55,6 +55,9 @@ func state(s State) option { return func(step *Step) { step.State = s } }
 
 func priority(p int) option { return func(step *Step) { step.Priority = p } }
 
+// disturbed is a step whose object is being disrupted already.
+func disturbed(step *Step) { step.Disturbed = true }
+
 func running(batch int) option {
 	return func(step *Step) { step.State, step.Batch, step.StartedAt = Running, batch, epoch }
 }

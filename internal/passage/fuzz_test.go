@@ -73,6 +73,7 @@ func stepsFrom(record []byte) []Step {
 		step := Step{
 			Object:     Object{Kind: "Deployment", Name: string(rune('a' + i))},
 			Disruptive: kind%4 != 0,
+			Disturbed:  kind%4 != 0 && kind > 192,
 			Priority:   int(kind/4)%3 - 1,
 			State:      states[int(state)%len(states)],
 			Batch:      batches[number%len(batches)],

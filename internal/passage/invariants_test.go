@@ -25,13 +25,16 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 
 	// What was recorded.
 	var queue []Step
-	var unsettled, disturbing, preparing, failures, last int
+	var unsettled, disturbing, disturbed, preparing, failures, last int
 	var lastEnd time.Time
 	for _, step := range plan.Steps {
 		switch {
 		case isPending(step) && step.Disruptive:
 			queue = append(queue, step)
 			unsettled++
+			if step.Disturbed {
+				disturbed++
+			}
 		case !isSettled(step) && !step.Disruptive:
 			preparing++
 			unsettled++
@@ -48,7 +51,15 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 			}
 		}
 	}
-	slices.SortStableFunc(queue, func(a, b Step) int { return cmp.Compare(a.Priority, b.Priority) })
+	slices.SortStableFunc(queue, func(a, b Step) int {
+		switch {
+		case a.Disturbed && !b.Disturbed:
+			return -1
+		case b.Disturbed && !a.Disturbed:
+			return 1
+		}
+		return cmp.Compare(a.Priority, b.Priority)
+	})
 
 	// What is started.
 	var disruptive []Step
@@ -68,10 +79,23 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 	if len(d.Start) > 0 && plan.Hold != nil {
 		violated("%s is started on hold", d.Start[0].Object)
 	}
-	if len(d.Start) > 0 && batching.FailFast && failures > 0 {
+	if len(d.Start) > 0 && batching.FailFast && failures > 0 && !d.Start[0].Disturbed {
 		violated("%s is started after a failure", d.Start[0].Object)
 	}
-	if len(disruptive) > 0 {
+	if len(disruptive) > 0 && disturbed > 0 {
+		// What is disturbed already.
+		if preparing > 0 {
+			violated("%s is started before %d that must come first", disruptive[0].Object, preparing)
+		}
+		if len(disruptive) != disturbed {
+			violated("%d are disturbed already, %d start", disturbed, len(disruptive))
+		}
+		for i, step := range disruptive {
+			if !step.Disturbed || step.Object != queue[i].Object || step.Batch != max(last, 1) {
+				violated("%s starts in batch %d, and batch %d is open", step.Object, step.Batch, last)
+			}
+		}
+	} else if len(disruptive) > 0 {
 		if disturbing+len(disruptive) > size {
 			violated("%d run and %d start, the size is %d", disturbing, len(disruptive), size)
 		}

@@ -73,6 +73,9 @@ type Step struct {
 	Disruptive bool `json:"disruptive"`
 	// Uncounted steps move no object, such as one that waits for a report, and are not part of the totals.
 	Uncounted bool `json:"-"`
+	// Disturbed is set on a disruptive step whose object is being disrupted already, by a plan with another
+	// target. Such steps start first and all at once: they disrupt nothing more.
+	Disturbed bool `json:"disturbed,omitempty"`
 	// Batch is the batch that the step was started in. On a pending step it is a
 	// forecast, made each time. Zero is outside any batch.
 	Batch int   `json:"batch,omitempty"`

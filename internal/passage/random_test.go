@@ -49,6 +49,8 @@ func randomWorld(t *testing.T, random *rand.Rand, story *strings.Builder) {
 			step.State = Skipped
 		case chance(5):
 			step.State = Running // on its way somewhere else, in no batch of ours
+		case chance(15):
+			step.Disturbed = true
 		}
 		return step
 	}

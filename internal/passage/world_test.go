@@ -136,8 +136,10 @@ func (w *world) start(step Step, now time.Time) error {
 		takes = time.Second
 	}
 	w.ready[step.Object] = w.now.Add(takes)
-	if step.Disruptive {
+	if step.Disruptive && !step.Disturbed {
 		w.peak = max(w.peak, count(w.plan.Steps, func(s Step) bool { return s.Disruptive && s.State == Running }))
+	}
+	if step.Disruptive {
 		w.tell("%-8s%-12sbatch %d", "start", step.Object.Name, step.Batch)
 	} else {
 		w.tell("%-8s%s", "start", step.Object.Name)
