@@ -94,8 +94,6 @@ const (
 	ReasonRevisionNotReady Reason = "RevisionNotReady"
 	// ReasonTagNotMoved means that a tag that follows the Istio has yet to move to the active revision.
 	ReasonTagNotMoved Reason = "TagNotMoved"
-	// ReasonBatchSettles means that workloads that were on their way to another revision are waited for.
-	ReasonBatchSettles Reason = "BatchSettles"
 )
 
 // Why a workload moves, stays or has failed.
@@ -106,6 +104,7 @@ const (
 	ReasonNoPods             Reason = "NoPods"
 	ReasonNoSidecar          Reason = "NoSidecar"
 	ReasonRetried            Reason = "Retried"
+	ReasonTargetChanged      Reason = "TargetChanged"
 	ReasonNamespaceRefused   Reason = "NamespaceRefused"
 	ReasonContested          Reason = "Contested"
 	ReasonNotReported        Reason = "NotReported"

@@ -24,6 +24,8 @@ type app struct {
 	// takes is how long a pod needs to get ready. On the revision brokenOn it never does.
 	takes    time.Duration
 	brokenOn string
+	// refusedOn is the revision whose injector refuses its pods.
+	refusedOn string
 	// deadline is its progressDeadlineSeconds; zero is none.
 	deadline time.Duration
 	// untouchable must never be written.
@@ -36,8 +38,8 @@ type app struct {
 	// acts is when its controller looks at it next; zero is never. progressed is when a pod last came or got ready.
 	acts       time.Time
 	progressed time.Time
-	// ours is set while it rolls out what we have written.
-	ours bool
+	// ours is set while it rolls out what we have written; disturbed tells whether it was when we last wrote.
+	ours, disturbed bool
 }
 
 type appPod struct {
@@ -77,7 +79,11 @@ func (a *app) wrote(d *appsv1.Deployment) {
 		a.t.Errorf("%s: %s is written, and must not be", a.now.Sub(epoch), a.key())
 	}
 	restarts := !equality.Semantic.DeepEqual(before.Spec.Template, d.Spec.Template)
+	was := markOf(before)
+	a.disturbed = was != nil && a.ours && was.Failed.IsZero()
 	switch mark := markOf(d); {
+	case !restarts && mark.Action == ActionContinue && was.Target != mark.Target:
+		a.tell("%s %s, batch %d", mark.Action, a.key(), mark.Batch)
 	case restarts:
 		a.ours = a.desired() > 0
 		a.restarts[a.key()+" to "+mark.Target]++
@@ -105,13 +111,14 @@ func ownLabel(d *appsv1.Deployment) string {
 	return ""
 }
 
-// underway counts what is being restarted by us and was not given up.
+// underway counts what is being moved to the target by us and was not given up.
 func (c *cluster) underway() int {
 	n := 0
+	target := c.istio.Status.ActiveRevisionName
 	settings, _ := c.istio.Spec.UpdateStrategy.WorkloadMigration.Settings()
 	for _, a := range c.apps {
 		mark := markOf(a.Deployment)
-		if a.ours && mark.Failed.IsZero() && c.now.Before(mark.Started.Add(timeoutOf(a.Deployment, settings.ReadinessTimeout))) {
+		if a.ours && mark.Target == target && mark.Failed.IsZero() && c.now.Before(mark.Started.Add(timeoutOf(a.Deployment, settings.ReadinessTimeout))) {
 			n++
 		}
 	}
@@ -122,6 +129,9 @@ func (c *cluster) underway() int {
 func (a *app) update(d *appsv1.Deployment) {
 	if !equality.Semantic.DeepEqual(a.Deployment.Spec, d.Spec) || !equality.Semantic.DeepEqual(a.Deployment.Annotations, d.Annotations) {
 		d.Generation = a.Generation + 1
+	}
+	if !equality.Semantic.DeepEqual(a.Deployment.Spec.Template, d.Spec.Template) {
+		a.progressed = a.now
 	}
 	a.Deployment = d.DeepCopy()
 	a.acts = a.now.Add(time.Second)
@@ -191,6 +201,10 @@ func (a *app) act() {
 			a.destroy(failing)
 		case stale >= 0 && surplus:
 			a.destroy(stale)
+		case len(fresh) < a.desired() && len(a.pods) <= a.desired() && a.refusedOn != "" && a.injects(a.Deployment) == a.refusedOn:
+			a.conclude(progress, template)
+			a.acts = earliest(a.acts, a.now.Add(5*time.Second))
+			return
 		case len(fresh) < a.desired() && len(a.pods) <= a.desired():
 			a.create(a.now)
 		default:

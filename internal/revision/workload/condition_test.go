@@ -41,8 +41,8 @@ func TestCondition(t *testing.T) {
 			[]part{func(o *Observed) { o.Istio.Status.ActiveRevisionName = ""; o.Target = o.activeTarget() }},
 			"False RevisionNotActive: Istio default has no active revision yet",
 		},
-		"others are waited for": {
-			[]part{elsewhere("shop/cart")}, "False BatchSettles: waiting for Deployment shop/cart, which is moving to default-v1-24-0",
+		"on the way elsewhere": {
+			[]part{shop, elsewhere("shop/cart")}, "False Migrating: Deployments are being moved to default-v1-26-0",
 		},
 		"failed": {
 			[]part{shop, migrating, broken},
@@ -121,7 +121,7 @@ func TestNeedsPeople(t *testing.T) {
 	var people []string
 	for _, reason := range []v1.Reason{
 		v1.ReasonMigrated, v1.ReasonMigrating, v1.ReasonMigrationFailed, v1.ReasonMigrationDisabled, v1.ReasonNotRevisionBased, v1.ReasonInvalidSettings,
-		v1.ReasonMaxVersionExceeded, v1.ReasonRevisionNotActive, v1.ReasonRevisionNotReady, v1.ReasonTagNotMoved, v1.ReasonBatchSettles, v1.ReasonPaused, v1.ReasonBeingDeleted,
+		v1.ReasonMaxVersionExceeded, v1.ReasonRevisionNotActive, v1.ReasonRevisionNotReady, v1.ReasonTagNotMoved, v1.ReasonPaused, v1.ReasonBeingDeleted,
 	} {
 		if needsUserAction(&metav1.Condition{Status: metav1.ConditionFalse, Reason: string(reason)}) {
 			people = append(people, string(reason))

@@ -25,7 +25,6 @@ var gates = []passage.Gate[planner]{
 	aboveMaxVersion,
 	untilTargetReady,
 	untilTagsMoved,
-	untilBatchSettles,
 }
 
 func whileBeingDeleted(p planner) *passage.Reason {
@@ -108,17 +107,4 @@ func (p planner) isUsed(name string) bool {
 	return slices.ContainsFunc(p.Inventory.Deployments, func(d *appsv1.Deployment) bool {
 		return usage.Choose(p.Inventory.Namespaces[d.Namespace].Labels, d.Spec.Template.Labels).Name == name
 	})
-}
-
-// untilBatchSettles waits for moves to the former target.
-func untilBatchSettles(p planner) *passage.Reason {
-	if len(p.toOtherRevision) == 0 {
-		return nil
-	}
-	first := deploymentObject(p.toOtherRevision[0].Namespace, p.toOtherRevision[0].Name)
-	if len(p.toOtherRevision) == 1 {
-		return passage.Hold(v1.ReasonBatchSettles, "waiting for %s, which is moving to %s", first, p.otherRevision)
-	}
-	return passage.Hold(v1.ReasonBatchSettles, "waiting for %s and %d more, which are moving to %s",
-		first, len(p.toOtherRevision)-1, p.otherRevision)
 }

@@ -34,7 +34,7 @@ func promises(c *cluster) {
 		}
 		migration := c.istio.Spec.UpdateStrategy.WorkloadMigration
 		size := int(*migration.Batched.BatchSize)
-		if n := c.underway(); n > size {
+		if n := c.underway(); n > size && !a.disturbed {
 			broken("%d are restarting, in batches of %d", n, size)
 		}
 		if n := c.restarts[a.key()+" to "+mark.Target]; n > c.asked[mark.Target] {
@@ -63,7 +63,7 @@ func promises(c *cluster) {
 			broken("is restarted though it chooses %q", name)
 		}
 		delay, _ := migration.Batched.DelayBetweenBatches.Parse()
-		if settled, found := c.settled[mark.Run]; found && c.underway() == 1 && c.now.Before(settled.Add(delay)) {
+		if settled, found := c.settled[mark.Run]; found && c.underway() == 1 && !a.disturbed && c.now.Before(settled.Add(delay)) {
 			broken("starts %s too early after the last batch", settled.Add(delay).Sub(c.now))
 		}
 	}

@@ -32,16 +32,19 @@ func relabelPatch(seen inventory.Namespace, step passage.Step) objectPatch {
 	}}}
 }
 
-// movePatch restarts a Deployment on the target, and marks it.
+// movePatch restarts a Deployment on the target, unless its rollout leads there already, and marks it.
 func movePatch(o Observed, seen *appsv1.Deployment, step passage.Step, run, now time.Time) objectPatch {
 	c := markPatch(seen, Mark{
 		UID: seen.UID, Retry: o.retryRequest(), Istio: o.Istio.Name, Target: step.To, From: step.From, Action: step.Action,
 		Run: run, Batch: step.Batch, Started: now, Generation: seen.Generation + 1,
 	})
 	template := map[string]any{}
-	if step.Action == ActionRelabel {
+	switch step.Action {
+	case ActionContinue:
+		return c
+	case ActionRelabel:
 		template["labels"] = map[string]any{v1.LabelRevision: step.To}
-	} else {
+	default:
 		template["annotations"] = map[string]any{v1.AnnotationRestartedAt: now.UTC().Format(time.RFC3339)}
 	}
 	c.body["spec"] = map[string]any{"template": map[string]any{"metadata": template}}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -18,6 +19,8 @@ const (
 	ActionRelabel passage.Action = "relabel"
 	// ActionRestart replaces pods whose labels select the target while they run on another revision.
 	ActionRestart passage.Action = "restart"
+	// ActionContinue follows a rollout that is underway already and leads to the target without a restart.
+	ActionContinue passage.Action = "continue"
 	// ActionStay leaves a workload on a revision other than the target.
 	ActionStay passage.Action = "stay"
 )
@@ -34,8 +37,8 @@ type decision struct {
 	passage.Decision
 	// endedMoves are the moves that have ended and are not recorded yet.
 	endedMoves []endedMove
-	// toOtherRevision counts the moves to another revision that are still underway.
-	toOtherRevision int
+	// abandoned counts the moves to another revision that are still underway.
+	abandoned int
 	// deadline is when the passage of time changes the state of a workload; zero if none is underway.
 	deadline time.Time
 }
@@ -49,7 +52,7 @@ type endedMove struct {
 func decide(o Observed, now time.Time) decision {
 	p := newPlanner(o, now)
 	plan, ended, deadline := p.plan()
-	return decision{passage.Next(plan, o.Batching(), now), ended, len(p.toOtherRevision), deadline}
+	return decision{passage.Next(plan, o.Batching(), now), ended, len(p.abandoned), deadline}
 }
 
 func (p planner) plan() (plan passage.Plan, ended []endedMove, deadline time.Time) {
@@ -98,13 +101,11 @@ type planner struct {
 	marks []*Mark
 	// nextBatchStart is when the last move of any later batch of this run was started, by batch number.
 	nextBatchStart map[int]time.Time
-	// toOtherRevision are the Deployments that are moving to another revision, the last of them to otherRevision; deadline
-	// is when the passage of time changes that.
-	toOtherRevision []*appsv1.Deployment
+	// abandoned are the Deployments that are moving to another revision; deadline is when the passage of time changes that.
+	abandoned map[types.UID]bool
+	deadline  time.Time
 	// endedMoves are the moves to another revision that have failed and are not recorded yet.
-	endedMoves    []endedMove
-	otherRevision string
-	deadline      time.Time
+	endedMoves []endedMove
 }
 
 func newPlanner(o Observed, now time.Time) planner {
@@ -116,6 +117,7 @@ func newPlanner(o Observed, now time.Time) planner {
 		Observed: o, now: now, matches: o.matchNames(),
 		timeout: settings.ReadinessTimeout, runStart: o.lastRunStart(), retry: o.retryRequest(),
 		marks: o.marks.marksOf(o.Inventory.Deployments), nextBatchStart: map[int]time.Time{},
+		abandoned: map[types.UID]bool{},
 	}
 	starts := map[int]time.Time{}
 	for i, d := range o.Inventory.Deployments {
@@ -132,7 +134,7 @@ func newPlanner(o Observed, now time.Time) planner {
 			result := p.outcomeOf(d, *mark)
 			// A rollout long after the move is not part of the move.
 			if given := mark.Started.Add(timeoutOf(d, p.timeout) + podsLag); result.state == passage.Running && now.Before(given) {
-				p.toOtherRevision, p.otherRevision = append(p.toOtherRevision, d), mark.Target
+				p.abandoned[d.UID] = true
 				p.deadline = earliest(p.deadline, earliest(result.deadline, given))
 			} else if _, refused := o.Refused[d.UID]; result.state == passage.Failed && result.unwritten != nil && !refused &&
 				staysOnOldRevision(d, p.podsOf(d), *mark) {

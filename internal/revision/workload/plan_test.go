@@ -221,12 +221,12 @@ func TestMovedBefore(t *testing.T) {
 func TestMovedElsewhere(t *testing.T) {
 	toOld := func(m *Mark) { m.Target, m.From = old, oldest }
 	cases := map[string]struct {
-		cart []option
-		held bool
+		cart     []option
+		underway bool
 		// failed is what is to be written down.
 		failed string
 	}{
-		"underway":      {cart: []option{runs(oldest, 1), runs(old, 1), says("1 of 2 new, 2 ready"), moved(1800, 1, toOld)}, held: true},
+		"underway":      {cart: []option{runs(oldest, 1), runs(old, 1), says("1 of 2 new, 2 ready"), moved(1800, 1, toOld)}, underway: true},
 		"done long ago": {cart: []option{runs(old, 2), since("NewReplicaSetAvailable", 20), moved(0, 1, toOld)}},
 		"failed, known": {cart: []option{runs(oldest, 2), moved(0, 1, toOld, gaveUp)}},
 		"failed, not yet known": {
@@ -255,8 +255,8 @@ func TestMovedElsewhere(t *testing.T) {
 			for _, e := range d.endedMoves {
 				failed = e.mark.Reason.Message
 			}
-			if held := d.toOtherRevision > 0; held != tc.held || failed != tc.failed {
-				t.Errorf("underway %t, failed %q; want %t, %q", held, failed, tc.held, tc.failed)
+			if underway := d.abandoned > 0; underway != tc.underway || failed != tc.failed {
+				t.Errorf("underway %t, failed %q; want %t, %q", underway, failed, tc.underway, tc.failed)
 			}
 		})
 	}

@@ -26,8 +26,8 @@ func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus
 	switch {
 	case hold != nil && v1.Reason(hold.Code) == v1.ReasonMigrationDisabled && !underway:
 		return nil
-	case d.toOtherRevision > 0 && before != nil:
-		// Moves to the former target belong to the former migration.
+	case hold != nil && d.abandoned > 0 && before != nil && before.TargetRevision != o.Target.Name:
+		// Moves to the former target belong to the former migration until the next one starts.
 		return before
 	case o.Target.Name == "":
 		return &v1.WorkloadMigrationStatus{State: v1.WorkloadMigrationStateIdle}
@@ -123,7 +123,7 @@ func migratedConditionOf(o Observed, d passage.Decision) *metav1.Condition {
 		return condition(metav1.ConditionFalse, *hold)
 	}
 	switch {
-	case hold != nil && (left > 0 || o.Target.Name == "" || o.Target.Hold != nil || v1.Reason(hold.Code) == v1.ReasonBatchSettles):
+	case hold != nil && (left > 0 || o.Target.Name == "" || o.Target.Hold != nil):
 		return condition(metav1.ConditionFalse, *hold)
 	case d.Settled() && len(d.Plan.Failures()) > 0:
 		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrationFailed,

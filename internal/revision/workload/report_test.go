@@ -254,10 +254,10 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestStatusOfTheMigrationBefore stays while something is on its way there, whatever holds the new one up.
+// TestStatusOfTheMigrationBefore stays while something is on its way there and the new one is held up.
 func TestStatusOfTheMigrationBefore(t *testing.T) {
 	before := v1.WorkloadMigrationStatus{State: v1.WorkloadMigrationStateInProgress, TargetRevision: old, TotalWorkloads: 4, StartTime: ptr.To(metav1.NewTime(at(-60)))}
-	for name, hold := range map[string]part{"nothing else": only(old, target), "not ready": notReady, "paused": pausedIstio} {
+	for name, hold := range map[string]part{"not ready": notReady, "paused": pausedIstio} {
 		t.Run(name, func(t *testing.T) {
 			got := statusAt(observed(tells(before), elsewhere("shop/cart"), hold), at(40))
 			if diff := cmp.Diff(&before, got); diff != "" {

@@ -45,11 +45,18 @@ func (p planner) deploymentStep(d *appsv1.Deployment, mark *Mark) (*passage.Step
 	if d.DeletionTimestamp != nil {
 		return nil, outcome{}
 	}
-	if mark == nil || mark.Target != p.Target.Name {
+	switch {
+	case p.abandoned[d.UID]:
+		return p.disturbedStep(d, mark.Target), outcome{}
+	case mark == nil || mark.Target != p.Target.Name:
 		return p.unstartedStep(d, nil), outcome{}
 	}
 	result := p.outcomeOf(d, *mark)
 	switch {
+	case mark.Action == ActionContinue && result.state == passage.Running && mark.Run.Equal(p.runStart) &&
+		len(otherRevisions(p.podsOf(d), p.Target.Name)) > 0:
+		// A pod was created on the abandoned revision while labels changed.
+		return p.disturbedStep(d, mark.From), outcome{}
 	case !mark.Failed.IsZero():
 		if result.state == passage.Failed && p.isRetried(*mark) {
 			return p.unstartedStep(d, mark), outcome{}
@@ -164,19 +171,40 @@ func (p planner) unstartedStep(d *appsv1.Deployment, failed *Mark) *passage.Step
 	if p.rewritesLabel(w) {
 		step.Action = ActionRelabel
 	}
-	asked, unreadable := overridesOf(d)
-	step.Priority = asked.priority
 	// A Deployment without replicas has no pods to disrupt.
 	step.Disruptive = ptr.Deref(d.Spec.Replicas, 1) > 0
-	stateReasons := []stateReason{
+	if failed != nil {
+		return p.withOverrides(step, w)
+	}
+	return p.withOverrides(step, w,
+		stateReason{passage.Skipped, p.noRestartReason(w)}, stateReason{passage.Done, p.onTargetReason(w)})
+}
+
+// disturbedStep is the step of a Deployment that was on its way to another revision when the target changed. It is
+// restarted only if its rollout does not lead to the target.
+func (p planner) disturbedStep(d *appsv1.Deployment, abandoned string) *passage.Step {
+	w, step := p.workload(d), p.newStep(d)
+	step.State, step.Action, step.From = passage.Pending, ActionContinue, cmp.Or(joinRevisions(w.old), abandoned)
+	step.Disruptive, step.Disturbed = true, true
+	step.Reason = passage.Because(v1.ReasonTargetChanged, "was being moved to %s when the target changed", abandoned)
+	switch {
+	case p.rewritesLabel(w):
+		step.Action = ActionRelabel
+	case len(otherRevisions(w.pods, p.Target.Name)) > 0:
+		step.Action = ActionRestart
+	}
+	return p.withOverrides(step, w)
+}
+
+// withOverrides is a pending step with the settings of its workload, and with the first state that there is a reason for.
+func (p planner) withOverrides(step *passage.Step, w workload, more ...stateReason) *passage.Step {
+	asked, unreadable := overridesOf(w.Deployment)
+	step.Priority = asked.priority
+	stateReasons := append([]stateReason{
 		{passage.Skipped, p.skipReason(w, asked)},
 		{passage.Failed, unreadable},
 		{passage.Failed, p.refusalReason(w)},
-	}
-	if failed == nil {
-		stateReasons = append(stateReasons,
-			stateReason{passage.Skipped, p.noRestartReason(w)}, stateReason{passage.Done, p.onTargetReason(w)})
-	}
+	}, more...)
 	stateReasons = append(stateReasons, stateReason{passage.Failed, p.unreportedReason()})
 	for _, v := range stateReasons {
 		if v.why != nil {
@@ -185,7 +213,7 @@ func (p planner) unstartedStep(d *appsv1.Deployment, failed *Mark) *passage.Step
 			case passage.Skipped:
 				step.Action = ActionStay
 			case passage.Failed:
-				step.EndedAt = p.Refused[d.UID].At
+				step.EndedAt = p.Refused[w.UID].At
 			}
 			break
 		}

@@ -147,7 +147,7 @@ func TestStory(t *testing.T) {
 			},
 		},
 		"new-target-midway": {
-			title: "Another version is asked for while the first batch is underway. It settles, and then all go to the newer one.",
+			title: "Another version is asked for while the first batch is underway. It is not waited for: its workloads are the first batch on the way to the newer one.",
 			setup: func(c *cluster) {
 				c.settings(2, "10s")
 				c.shop("a b c d")
@@ -200,7 +200,7 @@ func TestStory(t *testing.T) {
 			},
 		},
 		"going-back": {
-			title: "After half of the workloads, the old version is asked for again. Going back is a migration like any other, to pods that Kubernetes still knows.",
+			title: "After half of the workloads, the old version is asked for again. The label of the namespace goes back at once, then what is underway, then the rest in batches.",
 			setup: func(c *cluster) {
 				c.settings(2, "10s")
 				c.namespace("own", "")
@@ -209,6 +209,21 @@ func TestStory(t *testing.T) {
 				c.shop("c d")
 				c.upgradeOn(0, "v1.26.0")
 				c.upgradeOn(50, "v1.24.0")
+			},
+		},
+		"rolled-back": {
+			title: "The new revision is ready, and its injector refuses every pod. The old version is asked for again: the label of the namespace goes back at once, and so does what is underway. What has no pod on the new revision is not restarted for it.",
+			setup: func(c *cluster) { rollback(c, 60) },
+		},
+		"target-changed-twice": {
+			title: "The target changes while a batch is underway, and again while that is on its way to the next one. All of it goes first each time, beyond the batch size of two.",
+			setup: func(c *cluster) {
+				settings := c.settings(3, "10s")
+				c.shop("a b c d")
+				c.upgradeOn(0, "v1.26.0")
+				c.on(10, "batched.batchSize: 2", func() { c.change(func(*v1.Istio) { settings.BatchSize = ptr.To[int32](2) }) })
+				c.upgradeOn(12, "v1.27.0")
+				c.upgradeOn(25, "v1.24.0")
 			},
 		},
 		"switched-off-midway": {

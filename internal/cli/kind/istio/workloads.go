@@ -106,7 +106,7 @@ func (plan *workloadsPlan) summarize() string {
 // isTemporary tells a hold that ends by itself from one that a user has to end.
 func isTemporary(hold passage.Reason) bool {
 	switch v1.Reason(hold.Code) {
-	case v1.ReasonRevisionNotActive, v1.ReasonRevisionNotReady, v1.ReasonTagNotMoved, v1.ReasonBatchSettles:
+	case v1.ReasonRevisionNotActive, v1.ReasonRevisionNotReady, v1.ReasonTagNotMoved:
 		return true
 	}
 	return false

@@ -140,6 +140,18 @@ func (m *mesh) runs(t testing.TB, b builder, revision string) {
 	})
 }
 
+// hasPodsOn waits until some pod of a workload was injected by a revision.
+func (m *mesh) hasPodsOn(t testing.TB, b builder, revision string) {
+	t.Helper()
+	wait.Until(t, func(ctx context.Context) error {
+		found, err := m.injectedBy(ctx, b.d)
+		if err == nil && found[revision] == 0 {
+			err = fmt.Errorf("no pod of Deployment %s/%s runs %s: %v", b.d.Namespace, b.d.Name, revision, found)
+		}
+		return err
+	})
+}
+
 // injectedBy counts the pods of a Deployment by the revision that injected them.
 func (w *world) injectedBy(ctx context.Context, d *appsv1.Deployment) (map[string]int, error) {
 	var pods corev1.PodList
