@@ -30,6 +30,12 @@ var templateKinds = []templateKind{
 	{"StatefulSet", &appsv1.StatefulSet{}, &appsv1.StatefulSetList{}},
 }
 
+// Template is a workload as another package caches it.
+type Template interface {
+	// TemplateLabels are the labels of its pod template; nil for a workload that makes no more pods.
+	TemplateLabels() map[string]string
+}
+
 // TemplateCacheOptions are how to cache the workloads whose pod templates a Tracker reads. The kinds in own are cached as
 // given there, which must keep the Labels of the template and all that decides on whether it can still run.
 func TemplateCacheOptions(own map[client.Object]cache.ByObject) map[client.Object]cache.ByObject {
@@ -63,6 +69,8 @@ func trimTemplate(object any) (any, error) {
 // templateLabels are the labels of the pods that a workload will have, trimmed or not; nil for one that makes no more.
 func templateLabels(workload any) map[string]string {
 	switch w := workload.(type) {
+	case Template:
+		return w.TemplateLabels()
 	case *metav1.PartialObjectMetadata:
 		return w.Labels
 	case *batchv1.CronJob:

@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/revision/usage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
 // app is a Deployment with the controller that replaces its pods one by one, a new one before an old one.
@@ -79,9 +80,9 @@ func (a *app) wrote(d *appsv1.Deployment) {
 		a.t.Errorf("%s: %s is written, and must not be", a.now.Sub(epoch), a.key())
 	}
 	restarts := !equality.Semantic.DeepEqual(before.Spec.Template, d.Spec.Template)
-	was := markOf(before)
+	was := markOn(before)
 	a.disturbed = was != nil && a.ours && was.Failed.IsZero()
-	switch mark := markOf(d); {
+	switch mark := markOn(d); {
 	case !restarts && mark.Action == ActionContinue && was.Target != mark.Target:
 		a.tell("%s %s, batch %d", mark.Action, a.key(), mark.Batch)
 	case restarts:
@@ -93,7 +94,7 @@ func (a *app) wrote(d *appsv1.Deployment) {
 	default:
 		a.tell("note     %s has failed: %s", a.key(), mark.Reason.Message)
 	}
-	mark := markOf(d)
+	mark := markOn(d)
 	if !mark.Failed.IsZero() {
 		a.settled[mark.Run] = a.now
 	}
@@ -103,6 +104,8 @@ func (a *app) wrote(d *appsv1.Deployment) {
 		a.onMove(a, d, mark)
 	}
 }
+
+func markOn(d *appsv1.Deployment) *Mark { return markOf(inventory.From(d)) }
 
 func ownLabel(d *appsv1.Deployment) string {
 	if labels := labelsOf(d.Spec.Template.Labels); labels != "" {
@@ -117,8 +120,8 @@ func (c *cluster) underway() int {
 	target := c.istio.Status.ActiveRevisionName
 	settings, _ := c.istio.Spec.UpdateStrategy.WorkloadMigration.Settings()
 	for _, a := range c.apps {
-		mark := markOf(a.Deployment)
-		if a.ours && mark.Target == target && mark.Failed.IsZero() && c.now.Before(mark.Started.Add(timeoutOf(a.Deployment, settings.ReadinessTimeout))) {
+		mark := markOn(a.Deployment)
+		if a.ours && mark.Target == target && mark.Failed.IsZero() && c.now.Before(mark.Started.Add(timeoutOf(inventory.From(a.Deployment), settings.ReadinessTimeout))) {
 			n++
 		}
 	}
@@ -157,7 +160,7 @@ func (a *app) edit(how func(*appsv1.Deployment)) {
 // arrive is the end of a rollout of ours.
 func (a *app) arrive() {
 	a.ours = false
-	if mark := markOf(a.Deployment); mark != nil && mark.Failed.IsZero() {
+	if mark := markOn(a.Deployment); mark != nil && mark.Failed.IsZero() {
 		a.settled[mark.Run] = a.now
 	}
 }
@@ -273,6 +276,15 @@ func (a *app) report(reason string, at time.Time) {
 	if !equality.Semantic.DeepEqual(before, a.Status) {
 		a.publish(a.DeepCopy())
 	}
+}
+
+func progressingCondition(d *appsv1.Deployment) *appsv1.DeploymentCondition {
+	for i := range d.Status.Conditions {
+		if d.Status.Conditions[i].Type == appsv1.DeploymentProgressing {
+			return &d.Status.Conditions[i]
+		}
+	}
+	return nil
 }
 
 func (a *app) ready(pods []appPod) int {

@@ -1,18 +1,15 @@
 package workload
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,10 +73,10 @@ func (w *writer) applySteps(ctx context.Context, o Observed, run time.Time, step
 		group.Go(func() error {
 			var refused *Refusal
 			var err error
-			if step.Object.Kind == kindDeployment {
-				refused, err = w.move(ctx, o, deploymentOf(o.Inventory, step.Object), step, run)
-			} else {
+			if step.Object.Kind == kindNamespace {
 				refused, err = w.relabel(ctx, o, step)
+			} else {
+				refused, err = w.move(ctx, o, o.find(step.Object), step, run)
 			}
 			switch {
 			case refused != nil:
@@ -94,17 +91,6 @@ func (w *writer) applySteps(ctx context.Context, o Observed, run time.Time, step
 	}
 	_ = group.Wait()
 	return errors.Join(errs...)
-}
-
-// deploymentOf finds a Deployment by binary search, or nil.
-func deploymentOf(snapshot inventory.Snapshot, object passage.Object) *appsv1.Deployment {
-	i, found := slices.BinarySearchFunc(snapshot.Deployments, object, func(d *appsv1.Deployment, object passage.Object) int {
-		return cmp.Or(strings.Compare(d.Namespace, object.Namespace), strings.Compare(d.Name, object.Name))
-	})
-	if !found {
-		return nil
-	}
-	return snapshot.Deployments[i]
 }
 
 // relabel sets the revision label of a namespace to the target.
@@ -123,29 +109,29 @@ func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) (*R
 	return w.classifyError(o, err, seen.UID, choiceOf(seen), "change the label of namespace %s", step.Object.Name)
 }
 
-// move restarts a Deployment on the target.
-func (w *writer) move(ctx context.Context, o Observed, seen *appsv1.Deployment, step passage.Step, run time.Time) (*Refusal, error) {
+// move restarts a workload on the target.
+func (w *writer) move(ctx context.Context, o Observed, seen *inventory.Workload, step passage.Step, run time.Time) (*Refusal, error) {
 	err := w.patchMark(ctx, seen, movePatch(o, seen, step, run, w.now()))
-	return w.classifyError(o, err, seen.UID, versionOf(seen), "move Deployment %s/%s", seen.Namespace, seen.Name)
+	return w.classifyError(o, err, seen.UID, versionOf(seen), "move %s", objectOf(seen))
 }
 
 // recordOutcome writes the mark of an ended move. It restarts nothing.
 func (w *writer) recordOutcome(ctx context.Context, o Observed, e endedMove) error {
-	err := w.patchMark(ctx, e.Deployment, markPatch(e.Deployment, e.mark))
+	err := w.patchMark(ctx, e.Workload, markPatch(e.Workload, e.mark))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		w.mu.Lock()
 		w.unwritten[e.UID] = e.mark
 		w.mu.Unlock()
 	}
-	_, err = w.classifyError(o, err, e.UID, versionOf(e.Deployment), "record the outcome of moving Deployment %s/%s", e.Namespace, e.Name)
+	_, err = w.classifyError(o, err, e.UID, versionOf(e.Workload), "record the outcome of moving %s", objectOf(e.Workload))
 	return err
 }
 
-func (w *writer) patchMark(ctx context.Context, seen *appsv1.Deployment, c objectPatch) error {
+func (w *writer) patchMark(ctx context.Context, seen *inventory.Workload, c objectPatch) error {
 	if err := w.patch(ctx, c); err != nil {
 		return err
 	}
-	w.inventory.ObserveWrite(c.object.(*appsv1.Deployment))
+	w.inventory.ObserveWrite(c.object)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.unwritten, seen.UID)
@@ -183,7 +169,7 @@ func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
 		err := r.writer.recordOutcome(ctx, o, e)
 		errs = append(errs, err)
 		if err == nil && e.mark.Done.IsZero() {
-			r.recorder.Eventf(e.Deployment, o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
+			r.recorder.Eventf(e.Reference(), o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
 				"moving to %s failed: %s", e.mark.Target, e.mark.Reason.Message)
 		}
 	}

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,14 +62,14 @@ func observed(parts ...part) Observed {
 			makeRevision(target, "v1.26.0", "default"), makeRevision(foreign24, "v1.24.0", "other"),
 		},
 		Target:    Target{Name: target, Version: "v1.26.0"},
-		Inventory: inventory.Snapshot{Namespaces: map[string]inventory.Namespace{}, Pods: map[inventory.Workload]inventory.Pods{}},
+		Inventory: inventory.Snapshot{Namespaces: map[string]inventory.Namespace{}, Pods: map[inventory.Owner]inventory.Pods{}},
 		Refused:   nil,
 	}
 	for _, add := range parts {
 		add(&o)
 	}
-	slices.SortStableFunc(o.Inventory.Deployments, func(a, b *appsv1.Deployment) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	slices.SortStableFunc(o.Inventory.Workloads, func(a, b *inventory.Workload) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 	})
 	return o
 }
@@ -204,9 +205,10 @@ type option func(*appsv1.Deployment, inventory.Pods)
 func deploy(name string, options ...option) part {
 	return func(o *Observed) {
 		d, pods := makeDeployment(name, options...)
-		o.Inventory.Deployments = append(o.Inventory.Deployments, d)
+		w := inventory.From(d)
+		o.Inventory.Workloads = append(o.Inventory.Workloads, w)
 		if len(pods) > 0 {
-			o.Inventory.Pods[inventory.DeploymentOf(d)] = pods
+			o.Inventory.Pods[w.Owner()] = pods
 		}
 	}
 }
@@ -331,7 +333,7 @@ func halfway(d *appsv1.Deployment, pods inventory.Pods) {
 
 // unmanagedWorkload is a workload of another kind: "apps/v1 StatefulSet shop/db".
 func unmanagedWorkload(text, revision string, count int) part {
-	var w inventory.Workload
+	var w inventory.Owner
 	var name string
 	if _, err := fmt.Sscan(text, &w.APIVersion, &w.Kind, &name); err != nil {
 		panic(err)
@@ -359,3 +361,7 @@ func pausedTag(t *v1.IstioRevisionTag) {
 }
 
 func deletedTag(t *v1.IstioRevisionTag) { t.DeletionTimestamp = ptr.To(metav1.NewTime(epoch)) }
+
+func deploymentNamed(namespace, name string) passage.Object {
+	return passage.Object{APIVersion: "apps/v1", Kind: kindDeployment, Namespace: namespace, Name: name}
+}

@@ -247,7 +247,7 @@ func TestMigrationLogic(t *testing.T) {
 	t.Run("Restart annotation added (kubectl.kubernetes.io/restartedAt)", func(t *testing.T) {
 		for _, name := range []string{"labelled/a", "tagged/a", "injected/a"} {
 			at, err := time.Parse(time.RFC3339, restarted(name))
-			if mark := markOf(c.apps[name].Deployment); err != nil || !at.Equal(mark.Started.Truncate(time.Second)) {
+			if mark := markOn(c.apps[name].Deployment); err != nil || !at.Equal(mark.Started.Truncate(time.Second)) {
 				t.Errorf("%s: restarted at %q", name, restarted(name))
 			}
 			if len(template(name)) > 0 {

@@ -62,7 +62,7 @@ func (o Observed) patchFor(step passage.Step, now time.Time) (types.UID, objectP
 		seen := o.Inventory.Namespaces[step.Object.Name]
 		return seen.UID, relabelPatch(seen, step)
 	}
-	seen := deploymentOf(o.Inventory, step.Object)
+	seen := o.find(step.Object)
 	return seen.UID, movePatch(o, seen, step, o.lastRunStart(), now)
 }
 

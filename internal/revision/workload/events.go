@@ -59,7 +59,7 @@ func (r *reconciler) recordUnstartedEvents(o Observed, failed []passage.Step) {
 // eventObject is the object of a step, as events refer to it.
 func (o Observed) eventObject(step passage.Step) runtime.Object {
 	if step.Object.Kind != kindNamespace {
-		return deploymentOf(o.Inventory, step.Object)
+		return o.find(step.Object).Reference()
 	}
 	ns := usage.MetadataOf(kindNamespace)
 	ns.Name, ns.UID = step.Object.Name, o.Inventory.Namespaces[step.Object.Name].UID

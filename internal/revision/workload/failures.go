@@ -55,8 +55,8 @@ func (o *Observed) restoreFailures() {
 		refusal := Refusal{Reason: passage.Because(code, "%s", failure.Reason), At: failure.Timestamp.Time}
 		if failure.Kind == kindNamespace {
 			o.Refused[o.Inventory.Namespaces[failure.Name].UID] = refusal
-		} else if d := deploymentOf(o.Inventory, deploymentObject(failure.Namespace, failure.Name)); d != nil {
-			o.Refused[d.UID] = refusal
+		} else if w := o.Inventory.Find(failure.Kind, failure.Namespace, failure.Name); w != nil {
+			o.Refused[w.UID] = refusal
 		}
 	}
 	o.unreportedFailures = len(status.Failures) == v1.MaxReportedFailures && !o.Batching().FailFast

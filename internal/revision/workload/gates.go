@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/usage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
 // gates hold the migration, in the order in which a user would ask.
@@ -104,7 +104,7 @@ func (p planner) isUsed(name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(p.Inventory.Deployments, func(d *appsv1.Deployment) bool {
-		return usage.Choose(p.Inventory.Namespaces[d.Namespace].Labels, d.Spec.Template.Labels).Name == name
+	return slices.ContainsFunc(p.Inventory.Workloads, func(w *inventory.Workload) bool {
+		return usage.Choose(p.Inventory.Namespaces[w.Namespace].Labels, w.PodLabels).Name == name
 	})
 }

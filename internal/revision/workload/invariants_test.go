@@ -83,7 +83,7 @@ func promises(c *cluster) {
 }
 
 func failedAs(a *app, reason v1.Reason) bool {
-	mark := markOf(a.Deployment)
+	mark := markOn(a.Deployment)
 	return mark != nil && !mark.Failed.IsZero() && v1.Reason(mark.Reason.Code) == reason
 }
 

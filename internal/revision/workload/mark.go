@@ -5,17 +5,17 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
-// Mark is the annotation that records a move on its Deployment, in the same write that moves it, so that a restarted
+// Mark is the annotation that records a move on its workload, in the same write that moves it, so that a restarted
 // operator knows as much as the one before.
 type Mark struct {
-	// UID is that of the Deployment: a mark that was copied to another one says nothing about that.
+	// UID is that of the workload: a mark that was copied to another one says nothing about that.
 	UID    types.UID      `json:"uid"`
 	Istio  string         `json:"istio"`
 	Target string         `json:"target"`
@@ -25,25 +25,25 @@ type Mark struct {
 	Run     time.Time `json:"run"`
 	Batch   int       `json:"batch,omitempty"`
 	Started time.Time `json:"started"`
-	// Generation is that of the Deployment as the move left it.
+	// Generation is that of the workload as the move left it.
 	Generation int64 `json:"generation,omitempty"`
 	// Retry is the last retry request when this was written. A failed move is retried when there is another.
 	Retry string `json:"retry,omitempty"`
 	// Failed is when the move failed, and Reason why.
 	Failed time.Time       `json:"failed,omitzero"`
 	Reason *passage.Reason `json:"reason,omitempty"`
-	// Done is when the move was observed to be done, for a Deployment whose status does not report it.
+	// Done is when the move was observed to be done, for a workload whose status does not report it.
 	Done time.Time `json:"done,omitzero"`
 }
 
-// markOf reads the mark of a Deployment. One that cannot be parsed counts as none.
-func markOf(d *appsv1.Deployment) *Mark {
-	text, found := d.Annotations[v1.AnnotationMigration]
+// markOf reads the mark of a workload. One that cannot be parsed counts as none.
+func markOf(w *inventory.Workload) *Mark {
+	text, found := w.Annotations[v1.AnnotationMigration]
 	if !found {
 		return nil
 	}
 	var mark Mark
-	if err := json.Unmarshal([]byte(text), &mark); err != nil || mark.UID != d.UID || mark.Target == "" || mark.Started.IsZero() ||
+	if err := json.Unmarshal([]byte(text), &mark); err != nil || mark.UID != w.UID || mark.Target == "" || mark.Started.IsZero() ||
 		!mark.Failed.IsZero() && mark.Reason == nil {
 		return nil
 	}
@@ -53,27 +53,27 @@ func markOf(d *appsv1.Deployment) *Mark {
 // markCache keeps the parsed marks of the last plan: between two plans, few of thousands change.
 type markCache struct {
 	mu    sync.Mutex
-	marks map[*appsv1.Deployment]*Mark
+	marks map[*inventory.Workload]*Mark
 }
 
-// marksOf are the marks of Deployments, in their order. A nil cache keeps nothing.
-func (r *markCache) marksOf(deployments []*appsv1.Deployment) []*Mark {
-	marks := make([]*Mark, len(deployments))
+// marksOf are the marks of workloads, in their order. A nil cache keeps nothing.
+func (r *markCache) marksOf(workloads []*inventory.Workload) []*Mark {
+	marks := make([]*Mark, len(workloads))
 	if r == nil {
 		r = &markCache{}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	read := make(map[*appsv1.Deployment]*Mark, len(r.marks))
-	for i, d := range deployments {
-		if d.Annotations[v1.AnnotationMigration] == "" {
+	read := make(map[*inventory.Workload]*Mark, len(r.marks))
+	for i, w := range workloads {
+		if w.Annotations[v1.AnnotationMigration] == "" {
 			continue
 		}
-		mark, known := r.marks[d]
+		mark, known := r.marks[w]
 		if !known {
-			mark = markOf(d)
+			mark = markOf(w)
 		}
-		marks[i], read[d] = mark, mark
+		marks[i], read[w] = mark, mark
 	}
 	r.marks = read
 	return marks

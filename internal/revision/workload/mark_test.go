@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
 // read is the mark that a Deployment with this annotation has.
 func read(text string) *Mark {
-	d := &appsv1.Deployment{}
+	d := &inventory.Workload{}
 	d.Annotations = map[string]string{v1.AnnotationMigration: text}
 	return markOf(d)
 }
@@ -69,7 +69,7 @@ func TestUnreadableMarkIsNone(t *testing.T) {
 			}
 		})
 	}
-	if mark := markOf(&appsv1.Deployment{}); mark != nil {
+	if mark := markOf(&inventory.Workload{}); mark != nil {
 		t.Errorf("no annotation is read as %s", mark)
 	}
 }
@@ -104,26 +104,27 @@ func FuzzMark(f *testing.F) {
 }
 
 func TestMarkReader(t *testing.T) {
-	marked := func(batch int) *appsv1.Deployment {
+	marked := func(batch int) *inventory.Workload {
 		d, _ := makeDeployment("shop/cart", moved(0, batch))
-		return d
+		return inventory.From(d)
 	}
-	plain, _ := makeDeployment("shop/till")
+	till, _ := makeDeployment("shop/till")
+	plain := inventory.From(till)
 	first, second := marked(1), marked(2)
 	reader := &markCache{}
 	for _, c := range []struct {
-		name        string
-		deployments []*appsv1.Deployment
-		remembered  int
+		name       string
+		workloads  []*inventory.Workload
+		remembered int
 	}{
-		{"at first", []*appsv1.Deployment{plain, first}, 1},
-		{"again", []*appsv1.Deployment{plain, first}, 1},
-		{"more", []*appsv1.Deployment{second, plain, first}, 2},
-		{"changed", []*appsv1.Deployment{marked(3), first}, 2},
-		{"gone", []*appsv1.Deployment{plain}, 0},
+		{"at first", []*inventory.Workload{plain, first}, 1},
+		{"again", []*inventory.Workload{plain, first}, 1},
+		{"more", []*inventory.Workload{second, plain, first}, 2},
+		{"changed", []*inventory.Workload{marked(3), first}, 2},
+		{"gone", []*inventory.Workload{plain}, 0},
 	} {
 		var nobody *markCache
-		if diff := cmp.Diff(nobody.marksOf(c.deployments), reader.marksOf(c.deployments)); diff != "" {
+		if diff := cmp.Diff(nobody.marksOf(c.workloads), reader.marksOf(c.workloads)); diff != "" {
 			t.Errorf("%s (-read anew +remembered):\n%s", c.name, diff)
 		}
 		if len(reader.marks) != c.remembered {

@@ -45,7 +45,7 @@ func TestMetrics(t *testing.T) {
 	m := newMetricsRecorder()
 	m.now = func() time.Time { return now }
 	step := func(name string, state passage.State, batch, started int) passage.Step {
-		return passage.Step{Object: deploymentObject("shop", name), State: state, Batch: batch, StartedAt: at(started), Disruptive: true}
+		return passage.Step{Object: deploymentNamed("shop", name), State: state, Batch: batch, StartedAt: at(started), Disruptive: true}
 	}
 	observe := func(seconds, batch int, steps ...passage.Step) {
 		now = at(seconds)

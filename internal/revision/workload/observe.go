@@ -105,6 +105,11 @@ func (o Observed) revision(name string) *v1.IstioRevision {
 	return nil
 }
 
+// find is the workload of a step, or nil.
+func (o Observed) find(object passage.Object) *inventory.Workload {
+	return o.Inventory.Find(object.Kind, object.Namespace, object.Name)
+}
+
 func (o Observed) settings() (v1.MigrationSettings, error) {
 	return o.Istio.Spec.UpdateStrategy.WorkloadMigration.Settings()
 }
@@ -145,7 +150,7 @@ func (r *reconciler) hasStalePods(ctx context.Context, ended []endedMove) (bool,
 		if e.mark.Reason == nil || v1.Reason(e.mark.Reason.Code) != v1.ReasonWrongRevision {
 			continue
 		}
-		pods, err := inventory.CountPods(ctx, r.live, inventory.DeploymentOf(e.Deployment))
+		pods, err := inventory.CountPods(ctx, r.live, e.Owner())
 		if err != nil {
 			return false, err
 		}

@@ -6,19 +6,17 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
-// podsLag is how long the cache of pods may lag behind the status of their Deployment.
+// podsLag is how long the cache of pods may lag behind the status of their workload.
 const podsLag = 10 * time.Second
 
-// outcome is the state of a Deployment that was moved.
+// outcome is the state of a workload that was moved.
 type outcome struct {
 	state    passage.State
 	progress string
@@ -30,18 +28,18 @@ type outcome struct {
 	unwritten *Mark
 }
 
-// outcomeOf evaluates the move of a Deployment. Ready means the new pods: right after a change, the status of the Deployment
+// outcomeOf evaluates the move of a workload. Ready means the new pods: right after a change, the status of the workload
 // still counts the old ones.
-func outcomeOf(d *appsv1.Deployment, pods inventory.Pods, mark Mark, timeout time.Duration, now time.Time) outcome {
-	desired := ptr.Deref(d.Spec.Replicas, 1)
+func outcomeOf(w *inventory.Workload, pods inventory.Pods, mark Mark, timeout time.Duration, now time.Time) outcome {
+	desired := w.Replicas
 	o := outcome{
 		state:    passage.Running,
-		progress: fmt.Sprintf("%d/%d ready", newReadyPods(d), desired),
+		progress: fmt.Sprintf("%d/%d ready", newReadyPods(w), desired),
 		deadline: mark.Started.Add(timeout),
 	}
 	wrongRevisionPods := otherRevisions(pods, mark.Target)
-	rolled, ended := rolledOut(d, desired, mark.Started, mark.Generation)
-	exceeded, timedOut := deadlineExceeded(d, mark.Started), !now.Before(mark.Started.Add(timeout))
+	rolled, ended := rolledOut(w, mark.Started, mark.Generation)
+	exceeded, timedOut := deadlineExceeded(w, mark.Started), !now.Before(mark.Started.Add(timeout))
 	if desired == 0 {
 		// Pods that are left are being deleted.
 		wrongRevisionPods, rolled = nil, true
@@ -67,12 +65,12 @@ func outcomeOf(d *appsv1.Deployment, pods inventory.Pods, mark Mark, timeout tim
 		}
 		return o.fail(mark, now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
 			strings.Join(wrongRevisionPods, " and "), mark.Target)
-	case (exceeded || timedOut) && changedSince(d, mark) && len(wrongRevisionPods) == 0 && pods[mark.Target] > 0:
+	case (exceeded || timedOut) && changedSince(w, mark) && len(wrongRevisionPods) == 0 && pods[mark.Target] > 0:
 		// All pods are on the target, and another client has started a rollout.
 		return outcome{state: passage.Done, ended: now, progress: o.progress, unwritten: mark.done(now)}
 	case exceeded:
 		return o.fail(mark, now, v1.ReasonProgressDeadline, "Deployment failed to reach ready state: %d/%d replicas ready",
-			newReadyPods(d), desired)
+			newReadyPods(w), desired)
 	case timedOut:
 		if rolled && len(wrongRevisionPods) > 0 {
 			return o.fail(mark, now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
@@ -95,29 +93,28 @@ func (o outcome) hasWrongRevision() bool {
 	return o.state == passage.Failed && v1.Reason(o.reason.Code) == v1.ReasonWrongRevision
 }
 
-// changedSince tells whether the spec of a Deployment has changed since its move.
-func changedSince(d *appsv1.Deployment, mark Mark) bool { return d.Generation > mark.Generation }
+// changedSince tells whether the spec of a workload has changed since its move.
+func changedSince(w *inventory.Workload, mark Mark) bool { return w.Generation > mark.Generation }
 
-// staysOnOldRevision tells whether pods still run the old revision, with no other change of the Deployment since its move.
-func staysOnOldRevision(d *appsv1.Deployment, pods inventory.Pods, mark Mark) bool {
-	return !changedSince(d, mark) && slices.ContainsFunc(strings.Split(mark.From, ", "), func(from string) bool { return pods[from] > 0 })
+// staysOnOldRevision tells whether pods still run the old revision, with no other change of the workload since its move.
+func staysOnOldRevision(w *inventory.Workload, pods inventory.Pods, mark Mark) bool {
+	return !changedSince(w, mark) && slices.ContainsFunc(strings.Split(mark.From, ", "), func(from string) bool { return pods[from] > 0 })
 }
 
 // rolledOut tells whether only new pods are left, all of them ready, now or at any time since the move began, which made
-// that generation. The time is zero if the Deployment does not report it.
-func rolledOut(d *appsv1.Deployment, desired int32, started time.Time, generation int64) (bool, time.Time) {
-	status := d.Status
-	if status.ObservedGeneration < generation || status.UpdatedReplicas != status.Replicas {
+// that generation. The time is zero if the workload does not report it.
+func rolledOut(w *inventory.Workload, started time.Time, generation int64) (bool, time.Time) {
+	rollout := w.Rollout
+	if rollout.ObservedGeneration < generation || rollout.Updated != rollout.Replicas {
 		return false, time.Time{}
 	}
-	now := status.ObservedGeneration >= d.Generation && status.Replicas == desired &&
-		status.ReadyReplicas == desired && status.AvailableReplicas == desired
-	progressing := progressingCondition(d)
-	if progressing == nil || progressing.Reason != "NewReplicaSetAvailable" {
+	now := rollout.ObservedGeneration >= w.Generation && rollout.Replicas == w.Replicas &&
+		rollout.Ready == w.Replicas && rollout.Available == w.Replicas
+	if rollout.Progressing == nil || rollout.Progressing.Reason != "NewReplicaSetAvailable" {
 		return now, time.Time{}
 	}
 	// The API keeps whole seconds: the rollout may have ended up to one second later.
-	written := progressing.LastUpdateTime.Time
+	written := rollout.Progressing.LastUpdate.Time
 	switch {
 	case written.After(started):
 		return true, written.Add(time.Second)
@@ -127,30 +124,21 @@ func rolledOut(d *appsv1.Deployment, desired int32, started time.Time, generatio
 	return now, time.Time{}
 }
 
-// deadlineExceeded tells whether the Deployment has exceeded its progress deadline since the move began.
-func deadlineExceeded(d *appsv1.Deployment, started time.Time) bool {
-	progressing := progressingCondition(d)
-	return progressing != nil && d.Status.ObservedGeneration >= d.Generation &&
+// deadlineExceeded tells whether a Deployment has exceeded its progress deadline since the move began.
+func deadlineExceeded(w *inventory.Workload, started time.Time) bool {
+	progressing := w.Rollout.Progressing
+	return progressing != nil && w.Rollout.ObservedGeneration >= w.Generation &&
 		progressing.Status == corev1.ConditionFalse && progressing.Reason == "ProgressDeadlineExceeded" &&
-		!progressing.LastUpdateTime.Time.Before(started.Truncate(time.Second))
-}
-
-func progressingCondition(d *appsv1.Deployment) *appsv1.DeploymentCondition {
-	for i := range d.Status.Conditions {
-		if d.Status.Conditions[i].Type == appsv1.DeploymentProgressing {
-			return &d.Status.Conditions[i]
-		}
-	}
-	return nil
+		!progressing.LastUpdate.Time.Before(started.Truncate(time.Second))
 }
 
 // newReadyPods is how many new pods are ready, assuming that all old ones are.
-func newReadyPods(d *appsv1.Deployment) int32 {
-	if d.Status.ObservedGeneration < d.Generation {
+func newReadyPods(w *inventory.Workload) int32 {
+	if w.Rollout.ObservedGeneration < w.Generation {
 		return 0
 	}
-	old := d.Status.Replicas - d.Status.UpdatedReplicas
-	return max(0, d.Status.ReadyReplicas-old)
+	old := w.Rollout.Replicas - w.Rollout.Updated
+	return max(0, w.Rollout.Ready-old)
 }
 
 // otherRevisions are the revisions that pods run, without the given one.

@@ -172,7 +172,7 @@ func TestSettle(t *testing.T) {
 			if tc.now == 0 {
 				tc.now = 60
 			}
-			if got := tellOutcome(outcomeOf(d, pods, mark, timeout, at(tc.now)), mark.Started.Add(timeout)); got != tc.want {
+			if got := tellOutcome(outcomeOf(inventory.From(d), pods, mark, timeout, at(tc.now)), mark.Started.Add(timeout)); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
@@ -210,7 +210,7 @@ func TestReadyMeansTheNewPods(t *testing.T) {
 	if ptr.Deref(d.Spec.Replicas, 1) != d.Status.ReadyReplicas {
 		t.Fatal("this is not the moment that is meant")
 	}
-	if far := outcomeOf(d, pods, *markOf(d), time.Minute, at(1)); far.state != passage.Running {
+	if far := outcomeOf(inventory.From(d), pods, *markOn(d), time.Minute, at(1)); far.state != passage.Running {
 		t.Errorf("it is %s", far.state)
 	}
 }

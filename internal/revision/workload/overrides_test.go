@@ -8,6 +8,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
 func TestOverrides(t *testing.T) {
@@ -68,7 +69,7 @@ func TestOverrides(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, _ := makeDeployment("shop/cart")
 			d.Annotations = tc.annotations
-			got, why := overridesOf(d)
+			got, why := overridesOf(inventory.From(d))
 			if tc.refusal != "" {
 				want := passage.Because(v1.ReasonInvalidAnnotation, "%s", tc.refusal)
 				if diff := cmp.Diff(&want, why); diff != "" {

@@ -3,8 +3,6 @@ package workload
 import (
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -32,8 +30,8 @@ func relabelPatch(seen inventory.Namespace, step passage.Step) objectPatch {
 	}}}
 }
 
-// movePatch restarts a Deployment on the target, unless its rollout leads there already, and marks it.
-func movePatch(o Observed, seen *appsv1.Deployment, step passage.Step, run, now time.Time) objectPatch {
+// movePatch restarts a workload on the target, unless its rollout leads there already, and marks it.
+func movePatch(o Observed, seen *inventory.Workload, step passage.Step, run, now time.Time) objectPatch {
 	c := markPatch(seen, Mark{
 		UID: seen.UID, Retry: o.retryRequest(), Istio: o.Istio.Name, Target: step.To, From: step.From, Action: step.Action,
 		Run: run, Batch: step.Batch, Started: now, Generation: seen.Generation + 1,
@@ -52,9 +50,9 @@ func movePatch(o Observed, seen *appsv1.Deployment, step passage.Step, run, now 
 }
 
 // markPatch changes only the mark.
-func markPatch(seen *appsv1.Deployment, mark Mark) objectPatch {
+func markPatch(seen *inventory.Workload, mark Mark) objectPatch {
 	return objectPatch{
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}},
+		seen.NewObject(),
 		map[string]any{"metadata": map[string]any{
 			"uid": seen.UID, "resourceVersion": seen.ResourceVersion,
 			"annotations": map[string]any{v1.AnnotationMigration: mark.String()},

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -15,7 +14,7 @@ import (
 
 // What a step can be.
 const (
-	// ActionRelabel changes the label by which a namespace, or the pods of a Deployment, choose their revision.
+	// ActionRelabel changes the label by which a namespace, or the pods of a workload, choose their revision.
 	ActionRelabel passage.Action = "relabel"
 	// ActionRestart replaces pods whose labels select the target while they run on another revision.
 	ActionRestart passage.Action = "restart"
@@ -43,9 +42,9 @@ type decision struct {
 	deadline time.Time
 }
 
-// endedMove is a Deployment whose move has ended, and the mark that says so.
+// endedMove is a workload whose move has ended, and the mark that says so.
 type endedMove struct {
-	*appsv1.Deployment
+	*inventory.Workload
 	mark Mark
 }
 
@@ -69,19 +68,19 @@ func (p planner) plan() (plan passage.Plan, ended []endedMove, deadline time.Tim
 		return plan, nil, deadline
 	}
 	ended = p.endedMoves
-	plan.Steps = slices.Grow(append(plan.Steps, p.namespaceSteps()...), len(p.Inventory.Deployments))
-	for i, d := range p.Inventory.Deployments {
-		step, result := p.deploymentStep(d, p.marks[i])
+	plan.Steps = slices.Grow(append(plan.Steps, p.namespaceSteps()...), len(p.Inventory.Workloads))
+	for i, w := range p.Inventory.Workloads {
+		step, result := p.workloadStep(w, p.marks[i])
 		if step != nil {
 			plan.Steps = append(plan.Steps, *step)
 		}
-		late := p.unwrittenMark(d, p.marks[i])
-		switch _, refused := p.Refused[d.UID]; {
+		late := p.unwrittenMark(w, p.marks[i])
+		switch _, refused := p.Refused[w.UID]; {
 		case refused:
 		case result.unwritten != nil:
-			ended = append(ended, p.newEndedMove(d, *result.unwritten))
+			ended = append(ended, p.newEndedMove(w, *result.unwritten))
 		case late != nil && result.state == late.ended():
-			ended = append(ended, endedMove{d, *late})
+			ended = append(ended, endedMove{w, *late})
 		}
 		deadline = earliest(deadline, result.deadline)
 	}
@@ -97,11 +96,11 @@ type planner struct {
 	timeout  time.Duration
 	runStart time.Time
 	retry    string
-	// marks are those of the Deployments of the inventory, in the same order; nil for marks of another Istio.
+	// marks are those of the workloads of the inventory, in the same order; nil for marks of another Istio.
 	marks []*Mark
 	// nextBatchStart is when the last move of any later batch of this run was started, by batch number.
 	nextBatchStart map[int]time.Time
-	// abandoned are the Deployments that are moving to another revision; deadline is when the passage of time changes that.
+	// abandoned are the workloads that are moving to another revision; deadline is when the passage of time changes that.
 	abandoned map[types.UID]bool
 	deadline  time.Time
 	// endedMoves are the moves to another revision that have failed and are not recorded yet.
@@ -116,30 +115,30 @@ func newPlanner(o Observed, now time.Time) planner {
 	p := planner{
 		Observed: o, now: now, matches: o.matchNames(),
 		timeout: settings.ReadinessTimeout, runStart: o.lastRunStart(), retry: o.retryRequest(),
-		marks: o.marks.marksOf(o.Inventory.Deployments), nextBatchStart: map[int]time.Time{},
+		marks: o.marks.marksOf(o.Inventory.Workloads), nextBatchStart: map[int]time.Time{},
 		abandoned: map[types.UID]bool{},
 	}
 	starts := map[int]time.Time{}
-	for i, d := range o.Inventory.Deployments {
+	for i, w := range o.Inventory.Workloads {
 		mark := p.marks[i]
-		if unwritten := p.unwrittenMark(d, mark); unwritten != nil {
+		if unwritten := p.unwrittenMark(w, mark); unwritten != nil {
 			mark, p.marks[i] = unwritten, unwritten
 		}
-		if mark == nil || mark.Istio != o.Istio.Name || d.DeletionTimestamp != nil {
+		if mark == nil || mark.Istio != o.Istio.Name || w.DeletionTimestamp != nil {
 			p.marks[i] = nil
 			continue
 		}
 		switch {
 		case mark.Target != o.Target.Name:
-			result := p.outcomeOf(d, *mark)
+			result := p.outcomeOf(w, *mark)
 			// A rollout long after the move is not part of the move.
-			if given := mark.Started.Add(timeoutOf(d, p.timeout) + podsLag); result.state == passage.Running && now.Before(given) {
-				p.abandoned[d.UID] = true
+			if given := mark.Started.Add(timeoutOf(w, p.timeout) + podsLag); result.state == passage.Running && now.Before(given) {
+				p.abandoned[w.UID] = true
 				p.deadline = earliest(p.deadline, earliest(result.deadline, given))
-			} else if _, refused := o.Refused[d.UID]; result.state == passage.Failed && result.unwritten != nil && !refused &&
-				staysOnOldRevision(d, p.podsOf(d), *mark) {
+			} else if _, refused := o.Refused[w.UID]; result.state == passage.Failed && result.unwritten != nil && !refused &&
+				staysOnOldRevision(w, p.podsOf(w), *mark) {
 				// That revision may become the target again.
-				p.endedMoves = append(p.endedMoves, p.newEndedMove(d, *result.unwritten))
+				p.endedMoves = append(p.endedMoves, p.newEndedMove(w, *result.unwritten))
 			}
 		case mark.Run.Equal(p.runStart) && !p.isRetried(*mark):
 			starts[mark.Batch] = latest(starts[mark.Batch], mark.Started)
@@ -154,23 +153,23 @@ func newPlanner(o Observed, now time.Time) planner {
 }
 
 // unwrittenMark is the mark of an ended move that could not be written, or nil.
-func (p planner) unwrittenMark(d *appsv1.Deployment, mark *Mark) *Mark {
-	if unwritten, found := p.Unwritten[d.UID]; found && mark != nil && unwritten.Started.Equal(mark.Started) {
+func (p planner) unwrittenMark(w *inventory.Workload, mark *Mark) *Mark {
+	if unwritten, found := p.Unwritten[w.UID]; found && mark != nil && unwritten.Started.Equal(mark.Started) {
 		return &unwritten
 	}
 	return nil
 }
 
 // newEndedMove records the last retry request with the move: only later requests retry a failed move.
-func (p planner) newEndedMove(d *appsv1.Deployment, mark Mark) endedMove {
+func (p planner) newEndedMove(w *inventory.Workload, mark Mark) endedMove {
 	mark.Retry = p.retry
-	return endedMove{d, mark}
+	return endedMove{w, mark}
 }
 
-func (p planner) outcomeOf(d *appsv1.Deployment, mark Mark) outcome {
-	return outcomeOf(d, p.podsOf(d), mark, timeoutOf(d, p.timeout), p.now)
+func (p planner) outcomeOf(w *inventory.Workload, mark Mark) outcome {
+	return outcomeOf(w, p.podsOf(w), mark, timeoutOf(w, p.timeout), p.now)
 }
 
-func (p planner) podsOf(d *appsv1.Deployment) inventory.Pods {
-	return p.Inventory.Pods[inventory.DeploymentOf(d)]
+func (p planner) podsOf(w *inventory.Workload) inventory.Pods {
+	return p.Inventory.Pods[w.Owner()]
 }

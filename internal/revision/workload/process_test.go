@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -199,7 +199,7 @@ type recorder struct{ *process }
 
 func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
 	on := "Istio"
-	if d, ok := regarding.(*appsv1.Deployment); ok {
+	if d, ok := regarding.(*metav1.PartialObjectMetadata); ok && d.Namespace != "" {
 		on = d.Namespace + "/" + d.Name
 	}
 	r.tell("event    %s on %s: %s: %s", strings.ToLower(kind), on, reason, fmt.Sprintf(note, args...))

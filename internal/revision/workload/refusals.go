@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,8 +27,8 @@ type Refusal struct {
 	version, istio, target, retry string
 }
 
-// versionOf changes with the spec of a Deployment.
-func versionOf(d *appsv1.Deployment) string { return strconv.FormatInt(d.Generation, 10) }
+// versionOf changes with the spec of a workload.
+func versionOf(w *inventory.Workload) string { return strconv.FormatInt(w.Generation, 10) }
 
 // choiceOf changes with the labels that select a revision.
 func choiceOf(ns inventory.Namespace) string {
@@ -37,12 +36,12 @@ func choiceOf(ns inventory.Namespace) string {
 }
 
 func objectVersions(snapshot inventory.Snapshot) map[types.UID]string {
-	versions := make(map[types.UID]string, len(snapshot.Namespaces)+len(snapshot.Deployments))
+	versions := make(map[types.UID]string, len(snapshot.Namespaces)+len(snapshot.Workloads))
 	for _, ns := range snapshot.Namespaces {
 		versions[ns.UID] = choiceOf(ns)
 	}
-	for _, d := range snapshot.Deployments {
-		versions[d.UID] = versionOf(d)
+	for _, w := range snapshot.Workloads {
+		versions[w.UID] = versionOf(w)
 	}
 	return versions
 }
@@ -95,7 +94,7 @@ func (w *writer) addRefusals(o *Observed) {
 }
 
 // dropStaleRefusals removes refusals that do not hold any more. A changed object is tried again as a dry run: scaling a
-// Deployment does not lift a refusal.
+// workload does not lift a refusal.
 func (w *writer) dropStaleRefusals(o Observed) {
 	now := w.now()
 	w.relabels.Prune(now, relabelWindow)

@@ -77,14 +77,14 @@ func TestRefusalsEnd(t *testing.T) {
 		t.Error("it is refused for another target")
 	}
 	changed := func(o *Observed) {
-		d := o.Inventory.Deployments[0].DeepCopy()
+		d := *o.Inventory.Workloads[0]
 		d.Generation++
-		o.Inventory.Deployments[0] = d
+		o.Inventory.Workloads[0] = &d
 	}
 	if !refused(changed) || !due.Equal(at(60).Add(24*time.Hour)) {
 		t.Error("what has changed is not asked about")
 	}
-	if refused(func(o *Observed) { o.Inventory.Deployments = nil }) {
+	if refused(func(o *Observed) { o.Inventory.Workloads = nil }) {
 		t.Error("what is gone is remembered")
 	}
 }

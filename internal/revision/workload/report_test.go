@@ -340,9 +340,9 @@ func TestCounters(t *testing.T) {
 // without is an inventory without one Deployment.
 func without(name string) part {
 	return func(o *Observed) {
-		for i, d := range o.Inventory.Deployments {
+		for i, d := range o.Inventory.Workloads {
 			if d.Name == name {
-				o.Inventory.Deployments = append(o.Inventory.Deployments[:i:i], o.Inventory.Deployments[i+1:]...)
+				o.Inventory.Workloads = append(o.Inventory.Workloads[:i:i], o.Inventory.Workloads[i+1:]...)
 				return
 			}
 		}

@@ -7,9 +7,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/utils/ptr"
-
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/usage"
@@ -39,41 +36,41 @@ func (p planner) namespaceSteps() []passage.Step {
 	return steps
 }
 
-// deploymentStep is the step of a Deployment, or nil if it has nothing to do with this migration, and the outcome if it
-// was moved before.
-func (p planner) deploymentStep(d *appsv1.Deployment, mark *Mark) (*passage.Step, outcome) {
-	if d.DeletionTimestamp != nil {
+// workloadStep is the step of a workload, or nil if it has nothing to do with this migration, and the outcome if it was
+// moved before.
+func (p planner) workloadStep(seen *inventory.Workload, mark *Mark) (*passage.Step, outcome) {
+	if seen.DeletionTimestamp != nil {
 		return nil, outcome{}
 	}
 	switch {
-	case p.abandoned[d.UID]:
-		return p.disturbedStep(d, mark.Target), outcome{}
+	case p.abandoned[seen.UID]:
+		return p.disturbedStep(seen, mark.Target), outcome{}
 	case mark == nil || mark.Target != p.Target.Name:
-		return p.unstartedStep(d, nil), outcome{}
+		return p.unstartedStep(seen, nil), outcome{}
 	}
-	result := p.outcomeOf(d, *mark)
+	result := p.outcomeOf(seen, *mark)
 	switch {
 	case mark.Action == ActionContinue && result.state == passage.Running && mark.Run.Equal(p.runStart) &&
-		len(otherRevisions(p.podsOf(d), p.Target.Name)) > 0:
+		len(otherRevisions(p.podsOf(seen), p.Target.Name)) > 0:
 		// A pod was created on the abandoned revision while labels changed.
-		return p.disturbedStep(d, mark.From), outcome{}
+		return p.disturbedStep(seen, mark.From), outcome{}
 	case !mark.Failed.IsZero():
 		if result.state == passage.Failed && p.isRetried(*mark) {
-			return p.unstartedStep(d, mark), outcome{}
+			return p.unstartedStep(seen, mark), outcome{}
 		}
 	case !mark.Run.Equal(p.runStart):
 		if result.state == passage.Done {
 			return nil, outcome{}
 		}
 		if result.state == passage.Failed || mark.Batch == 0 {
-			return p.unstartedStep(d, nil), outcome{}
+			return p.unstartedStep(seen, nil), outcome{}
 		}
 	case p.isOver(*mark) && result.hasWrongRevision():
 		// The rollback may be intended.
-		if again := p.unstartedStep(d, nil); again == nil || again.State != passage.Pending {
+		if again := p.unstartedStep(seen, nil); again == nil || again.State != passage.Pending {
 			return again, outcome{}
 		}
-	case p.isOver(*mark) && result.state == passage.Failed && staysOnOldRevision(d, p.podsOf(d), *mark):
+	case p.isOver(*mark) && result.state == passage.Failed && staysOnOldRevision(seen, p.podsOf(seen), *mark):
 		// The failure could not be recorded before.
 	case p.isOver(*mark):
 		ended := p.nextBatchStart[mark.Batch]
@@ -82,7 +79,7 @@ func (p planner) deploymentStep(d *appsv1.Deployment, mark *Mark) (*passage.Step
 		}
 		result = outcome{state: passage.Done, ended: ended}
 	}
-	return p.startedStep(d, result, *mark), result
+	return p.startedStep(seen, result, *mark), result
 }
 
 // isOver tells whether a move of this run that has not failed is done. The next batch opens when those before it have
@@ -98,16 +95,16 @@ func (p planner) isRetried(mark Mark) bool {
 	return !mark.Failed.IsZero() && p.retry != "" && mark.Retry != p.retry
 }
 
-// startedStep is the step of a Deployment that was moved before. One that is done counts only in its own migration; one that
+// startedStep is the step of a workload that was moved before. One that is done counts only in its own migration; one that
 // has failed stays failed in those that follow.
-func (p planner) startedStep(d *appsv1.Deployment, result outcome, mark Mark) *passage.Step {
-	step := p.newStep(d)
+func (p planner) startedStep(seen *inventory.Workload, result outcome, mark Mark) *passage.Step {
+	step := p.newStep(seen)
 	step.Action, step.From, step.State, step.Progress = mark.Action, mark.From, result.state, result.progress
 	step.StartedAt, step.EndedAt = mark.Started, result.ended
 	step.Reason = passage.Because(v1.ReasonWorkloadRestarting, "its pods are being replaced")
 	step.Disruptive = mark.Batch > 0
-	if w, err := overridesOf(d); err == nil {
-		step.Priority = w.priority
+	if asked, err := overridesOf(seen); err == nil {
+		step.Priority = asked.priority
 	}
 	if mark.Run.Equal(p.runStart) {
 		step.Batch = mark.Batch
@@ -124,13 +121,13 @@ func (p planner) startedStep(d *appsv1.Deployment, result outcome, mark Mark) *p
 	return step
 }
 
-func (p planner) newStep(d *appsv1.Deployment) *passage.Step {
-	return &passage.Step{Object: deploymentObject(d.Namespace, d.Name), To: p.Target.Name}
+func (p planner) newStep(seen *inventory.Workload) *passage.Step {
+	return &passage.Step{Object: objectOf(seen), To: p.Target.Name}
 }
 
-// workload is a Deployment that has not been moved, with its pods and its labels evaluated.
+// workload is one that has not been moved, with its pods and its labels evaluated.
 type workload struct {
-	*appsv1.Deployment
+	*inventory.Workload
 	pods inventory.Pods
 	// old are the outdated revisions that its pods run.
 	old []string
@@ -141,10 +138,10 @@ type workload struct {
 	ownLabel bool
 }
 
-// unstartedStep is the step of a Deployment that was not moved yet, or nil if it is not part of this migration. With the mark
+// unstartedStep is the step of a workload that was not moved yet, or nil if it is not part of this migration. With the mark
 // of a failed move, the step retries it.
-func (p planner) unstartedStep(d *appsv1.Deployment, failed *Mark) *passage.Step {
-	w, step := p.workload(d), p.newStep(d)
+func (p planner) unstartedStep(seen *inventory.Workload, failed *Mark) *passage.Step {
+	w, step := p.workload(seen), p.newStep(seen)
 	step.State, step.Action, step.From = passage.Pending, ActionRestart, joinRevisions(w.old)
 	switch {
 	case failed != nil:
@@ -164,15 +161,15 @@ func (p planner) unstartedStep(d *appsv1.Deployment, failed *Mark) *passage.Step
 		return nil
 	}
 	if step.From == "" && w.ownLabel {
-		step.From = d.Spec.Template.Labels[v1.LabelRevision]
+		step.From = seen.PodLabels[v1.LabelRevision]
 	} else if step.From == "" {
 		step.From = w.choice.Name
 	}
 	if p.rewritesLabel(w) {
 		step.Action = ActionRelabel
 	}
-	// A Deployment without replicas has no pods to disrupt.
-	step.Disruptive = ptr.Deref(d.Spec.Replicas, 1) > 0
+	// A workload without replicas has no pods to disrupt.
+	step.Disruptive = seen.Replicas > 0
 	if failed != nil {
 		return p.withOverrides(step, w)
 	}
@@ -180,10 +177,10 @@ func (p planner) unstartedStep(d *appsv1.Deployment, failed *Mark) *passage.Step
 		stateReason{passage.Skipped, p.noRestartReason(w)}, stateReason{passage.Done, p.onTargetReason(w)})
 }
 
-// disturbedStep is the step of a Deployment that was on its way to another revision when the target changed. It is
+// disturbedStep is the step of a workload that was on its way to another revision when the target changed. It is
 // restarted only if its rollout does not lead to the target.
-func (p planner) disturbedStep(d *appsv1.Deployment, abandoned string) *passage.Step {
-	w, step := p.workload(d), p.newStep(d)
+func (p planner) disturbedStep(seen *inventory.Workload, abandoned string) *passage.Step {
+	w, step := p.workload(seen), p.newStep(seen)
 	step.State, step.Action, step.From = passage.Pending, ActionContinue, cmp.Or(joinRevisions(w.old), abandoned)
 	step.Disruptive, step.Disturbed = true, true
 	step.Reason = passage.Because(v1.ReasonTargetChanged, "was being moved to %s when the target changed", abandoned)
@@ -198,7 +195,7 @@ func (p planner) disturbedStep(d *appsv1.Deployment, abandoned string) *passage.
 
 // withOverrides is a pending step with the settings of its workload, and with the first state that there is a reason for.
 func (p planner) withOverrides(step *passage.Step, w workload, more ...stateReason) *passage.Step {
-	asked, unreadable := overridesOf(w.Deployment)
+	asked, unreadable := overridesOf(w.Workload)
 	step.Priority = asked.priority
 	stateReasons := append([]stateReason{
 		{passage.Skipped, p.skipReason(w, asked)},
@@ -227,15 +224,14 @@ type stateReason struct {
 	why   *passage.Reason
 }
 
-func (p planner) workload(d *appsv1.Deployment) workload {
-	pods := p.podsOf(d)
-	w := workload{Deployment: d, pods: pods, old: p.outdatedRevisions(pods)}
-	template := d.Spec.Template
-	if template.Annotations[v1.LabelSidecarInject] != "false" {
-		w.choice = usage.Choose(p.Inventory.Namespaces[d.Namespace].Labels, template.Labels)
+func (p planner) workload(seen *inventory.Workload) workload {
+	pods := p.podsOf(seen)
+	w := workload{Workload: seen, pods: pods, old: p.outdatedRevisions(pods)}
+	if seen.PodAnnotations[v1.LabelSidecarInject] != "false" {
+		w.choice = usage.Choose(p.Inventory.Namespaces[seen.Namespace].Labels, seen.PodLabels)
 	}
 	w.match = p.matchOf(w.choice.Name)
-	w.ownLabel = w.choice.Name != "" && p.matchOf(template.Labels[v1.LabelRevision]).revisionMatch == outdated
+	w.ownLabel = w.choice.Name != "" && p.matchOf(seen.PodLabels[v1.LabelRevision]).revisionMatch == outdated
 	return w
 }
 
@@ -304,7 +300,7 @@ func (p planner) skipReason(w workload, asked overrides) *passage.Reason {
 	switch {
 	case asked.skip:
 		return passage.NewReason(v1.ReasonSkippedByUser, "annotation %s is set%s", v1.AnnotationSkipMigration, next)
-	case w.Spec.Paused:
+	case w.Paused:
 		return passage.NewReason(v1.ReasonDeploymentPaused, "spec.paused is set%s", next)
 	case w.choice.Name == "":
 		return passage.NewReason(v1.ReasonInjectionOff, "injection is disabled; its pods keep the sidecar of %s until a restart",
@@ -338,10 +334,10 @@ func (p planner) refusalReason(w workload) *passage.Reason {
 
 // noRestartReason is why a workload needs no restart to move, or nil.
 func (p planner) noRestartReason(w workload) *passage.Reason {
-	if p.rewritesLabel(w) || len(w.old) > 0 && ptr.Deref(w.Spec.Replicas, 1) > 0 || w.pods[p.Target.Name] > 0 {
+	if p.rewritesLabel(w) || len(w.old) > 0 && w.Replicas > 0 || w.pods[p.Target.Name] > 0 {
 		return nil
 	}
-	if len(w.pods) == 0 || ptr.Deref(w.Spec.Replicas, 1) == 0 {
+	if len(w.pods) == 0 || w.Replicas == 0 {
 		return passage.NewReason(v1.ReasonNoPods, "it has no pods; new pods start on %s", p.Target.Name)
 	}
 	return passage.NewReason(v1.ReasonNoSidecar, "its pods have no sidecar; the next restart injects that of %s", p.Target.Name)
@@ -353,7 +349,7 @@ func (p planner) hasLostSidecars(w workload) bool {
 	if w.pods[""] == 0 || !p.leadsToTarget(w.choice) {
 		return false
 	}
-	mark := markOf(w.Deployment)
+	mark := markOf(w.Workload)
 	return mark != nil && mark.Istio == p.Istio.Name
 }
 
@@ -372,7 +368,7 @@ func (p planner) wasMovedByOthers(w workload) bool {
 		w.pods[p.Target.Name] == 0 || !p.leadsToTarget(w.choice) {
 		return false
 	}
-	rolled, ended := rolledOut(w.Deployment, ptr.Deref(w.Spec.Replicas, 1), p.runStart, w.Generation)
+	rolled, ended := rolledOut(w.Workload, p.runStart, w.Generation)
 	over := p.Istio.Status.WorkloadMigration.CompletionTime
 	return rolled && !ended.IsZero() && (over == nil || !ended.After(over.Add(time.Second)))
 }
@@ -380,8 +376,8 @@ func (p planner) wasMovedByOthers(w workload) bool {
 // unmanagedWorkloads are the workloads of other kinds that run on an old revision.
 func (p planner) unmanagedWorkloads() []passage.Step {
 	var steps []passage.Step
-	for workload, pods := range p.Inventory.Pods {
-		if workload.Kind == kindDeployment {
+	for owner, pods := range p.Inventory.Pods {
+		if owner.Kind == kindDeployment {
 			continue
 		}
 		old := p.outdatedRevisions(pods)
@@ -389,7 +385,7 @@ func (p planner) unmanagedWorkloads() []passage.Step {
 			continue
 		}
 		how := "restart it when its pods' label names " + p.Target.Name
-		choice := usage.Choose(p.Inventory.Namespaces[workload.Namespace].Labels, nil)
+		choice := usage.Choose(p.Inventory.Namespaces[owner.Namespace].Labels, nil)
 		switch means := p.matchOf(choice.Name); {
 		case p.leadsToTarget(choice):
 			how = "its next restart picks up the revision"
@@ -397,9 +393,9 @@ func (p planner) unmanagedWorkloads() []passage.Step {
 			how = "its namespace selects " + means.description
 		}
 		steps = append(steps, passage.Step{
-			Object: passage.Object{APIVersion: workload.APIVersion, Kind: workload.Kind, Namespace: workload.Namespace, Name: workload.Name},
+			Object: passage.Object{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name},
 			Action: ActionStay, From: joinRevisions(old), To: p.Target.Name, State: passage.Skipped,
-			Reason: passage.Because(v1.ReasonKindNotMoved, "%s is not restarted by Fairlead; %s", workload.Kind, how),
+			Reason: passage.Because(v1.ReasonKindNotMoved, "%s is not restarted by Fairlead; %s", owner.Kind, how),
 		})
 	}
 	slices.SortFunc(steps, func(a, b passage.Step) int {

@@ -130,7 +130,7 @@ func TestFailureIsWrittenDownLater(t *testing.T) {
 	c.on(60, "frozen", func() { down = true })
 	c.on(600, "no longer", func() { down = false })
 	c.on(1600, "", func() {
-		if m := markOf(a.Deployment); m.Failed.IsZero() {
+		if m := markOn(a.Deployment); m.Failed.IsZero() {
 			t.Errorf("the failure is not on the workload though it may be written for %s: %s", c.now.Sub(at(600)), m)
 		}
 	})

@@ -3,7 +3,6 @@ package inventory
 import (
 	"context"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,8 +18,8 @@ func List(ctx context.Context, reader client.Reader) (*Tracker, *usage.Tracker, 
 }
 
 // CountPods counts the pods of a workload. The reader must not be a cache.
-func CountPods(ctx context.Context, reader client.Reader, workload Workload) (Pods, error) {
-	pods, err := usage.PodsIn(ctx, reader, workload.Namespace)
+func CountPods(ctx context.Context, reader client.Reader, owner Owner) (Pods, error) {
+	pods, err := usage.PodsIn(ctx, reader, owner.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +27,7 @@ func CountPods(ctx context.Context, reader client.Reader, workload Workload) (Po
 	for i := range pods {
 		t.ObservePod(&pods[i])
 	}
-	return t.podCounts[workload], nil
+	return t.podCounts[owner], nil
 }
 
 // ObserveNamespace stores a namespace.
@@ -38,15 +37,15 @@ func (t *Tracker) ObserveNamespace(o metav1.Object) {
 	t.observeNamespace(o)
 }
 
-// ObserveWorkload stores a Deployment.
+// ObserveWorkload stores a workload that can be moved.
 func (t *Tracker) ObserveWorkload(o client.Object) {
-	d, ok := o.(*appsv1.Deployment)
-	if !ok {
+	w := From(o)
+	if w == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.observeDeployment(trimDeployment(d))
+	t.observeWorkload(w)
 }
 
 // ObservePod stores a pod.

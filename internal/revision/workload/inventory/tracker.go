@@ -1,4 +1,4 @@
-// Package inventory knows the workloads of a cluster: its Deployments, and which revision the pods of every workload run.
+// Package inventory knows the workloads of a cluster: those that can be moved, and which revision the pods of all of them run.
 //
 // A Tracker follows the events of caches that hold no more than is read here, for the operator and for `fairlead watch`. List
 // fills one from the API server, for a command that runs once. Both give the same Snapshot.
@@ -11,23 +11,18 @@ import (
 	"strings"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
 
-// Workload names the controller of pods, such as a Deployment or a StatefulSet, or the pod itself.
-type Workload struct {
+// Owner names the controller of pods, such as a Deployment or a StatefulSet, or the pod itself.
+type Owner struct {
 	APIVersion, Kind, Namespace, Name string
-}
-
-// DeploymentOf is the Workload that a Deployment is.
-func DeploymentOf(d *appsv1.Deployment) Workload {
-	return Workload{appsv1.SchemeGroupVersion.String(), kindDeployment, d.Namespace, d.Name}
 }
 
 // Pods counts the pods of a workload by the revision that injected them; those without a sidecar are under "". Pods
@@ -38,9 +33,23 @@ type Pods map[string]int
 type Snapshot struct {
 	// Namespaces has the labels that select revisions, by namespace.
 	Namespaces map[string]Namespace
-	// Deployments are in the order of their namespaces and names.
-	Deployments []*appsv1.Deployment
-	Pods        map[Workload]Pods
+	// Workloads are in the order of their namespaces, kinds and names.
+	Workloads []*Workload
+	Pods      map[Owner]Pods
+}
+
+// Find is a workload by its kind and name, or nil.
+func (s Snapshot) Find(kind, namespace, name string) *Workload {
+	wanted := key{types.NamespacedName{Namespace: namespace, Name: name}, kind}
+	i, found := slices.BinarySearchFunc(s.Workloads, wanted, func(w *Workload, wanted key) int { return compareKeys(w.key(), wanted) })
+	if !found {
+		return nil
+	}
+	return s.Workloads[i]
+}
+
+func compareKeys(a, b key) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.kind, b.kind), strings.Compare(a.Name, b.Name))
 }
 
 // Namespace has the labels that select the revision of its pods.
@@ -52,30 +61,30 @@ type Namespace struct {
 
 // Tracker keeps the inventory up to date with events.
 type Tracker struct {
-	mu          sync.Mutex
-	namespaces  map[string]Namespace
-	deployments map[types.NamespacedName]*appsv1.Deployment
-	pods        map[types.NamespacedName]podOwner
-	podCounts   map[Workload]Pods
-	// sorted is nil when a Deployment came or went since.
-	sorted  []types.NamespacedName
+	mu         sync.Mutex
+	namespaces map[string]Namespace
+	workloads  map[key]*Workload
+	pods       map[types.NamespacedName]podOwner
+	podCounts  map[Owner]Pods
+	// sorted is nil when a workload came or went since.
+	sorted  []key
 	changed func()
 }
 
-// podOwner is the workload of a pod, and the revision that injected it.
+// podOwner is the owner of a pod, and the revision that injected it.
 type podOwner struct {
-	workload Workload
+	owner    Owner
 	revision string
 }
 
 // New makes an empty Tracker that calls changed, which must not block, after each change that a Snapshot would show.
 func New(changed func()) *Tracker {
 	return &Tracker{
-		namespaces:  map[string]Namespace{},
-		deployments: map[types.NamespacedName]*appsv1.Deployment{},
-		pods:        map[types.NamespacedName]podOwner{},
-		podCounts:   map[Workload]Pods{},
-		changed:     changed,
+		namespaces: map[string]Namespace{},
+		workloads:  map[key]*Workload{},
+		pods:       map[types.NamespacedName]podOwner{},
+		podCounts:  map[Owner]Pods{},
+		changed:    changed,
 	}
 }
 
@@ -84,24 +93,23 @@ func (t *Tracker) Snapshot() Snapshot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.sorted == nil {
-		t.sorted = slices.AppendSeq(make([]types.NamespacedName, 0, len(t.deployments)), maps.Keys(t.deployments))
-		slices.SortFunc(t.sorted, func(a, b types.NamespacedName) int {
-			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-		})
+		t.sorted = slices.AppendSeq(make([]key, 0, len(t.workloads)), maps.Keys(t.workloads))
+		slices.SortFunc(t.sorted, compareKeys)
 	}
-	deployments := make([]*appsv1.Deployment, 0, len(t.sorted))
-	for _, name := range t.sorted {
-		deployments = append(deployments, t.deployments[name])
+	workloads := make([]*Workload, 0, len(t.sorted))
+	for _, k := range t.sorted {
+		workloads = append(workloads, t.workloads[k])
 	}
-	return Snapshot{Namespaces: maps.Clone(t.namespaces), Deployments: deployments, Pods: maps.Clone(t.podCounts)}
+	return Snapshot{Namespaces: maps.Clone(t.namespaces), Workloads: workloads, Pods: maps.Clone(t.podCounts)}
 }
 
 // ObserveWrite applies the result of our own write ahead of its event: a plan made without it would write again.
-func (t *Tracker) ObserveWrite(d *appsv1.Deployment) {
+func (t *Tracker) ObserveWrite(object client.Object) {
+	w := From(object)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known := t.deployments[nameOf(d)]; known != nil && known.UID == d.UID {
-		t.observeDeployment(trimDeployment(d))
+	if known := t.workloads[w.key()]; known != nil && known.UID == w.UID {
+		t.observeWorkload(w)
 	}
 }
 
@@ -118,21 +126,26 @@ func nameOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// observeDeployment stores a trimmed Deployment, unless a newer one is known. It keeps the object of the cache, without a
-// copy.
-func (t *Tracker) observeDeployment(now *appsv1.Deployment) {
-	name := nameOf(now)
-	known := t.deployments[name]
+// observeWorkload stores a workload, unless a newer one is known.
+func (t *Tracker) observeWorkload(now *Workload) {
+	k := now.key()
+	known := t.workloads[k]
 	if known != nil && known.UID == now.UID && !isNewer(now.ResourceVersion, known.ResourceVersion) {
 		return
 	}
 	if known == nil {
 		t.sorted = nil
 	}
-	t.deployments[name] = now
+	t.workloads[k] = now
 	if known == nil || !equalExceptVersion(known, now) {
 		t.changed()
 	}
+}
+
+func (t *Tracker) removeWorkload(k key) {
+	delete(t.workloads, k)
+	t.sorted = nil
+	t.changed()
 }
 
 func (t *Tracker) observeNamespace(o metav1.Object) {
@@ -148,7 +161,7 @@ func (t *Tracker) observeNamespace(o metav1.Object) {
 }
 
 func (t *Tracker) observePod(o metav1.Object) {
-	now := podOwner{workload: workloadOf(o), revision: o.GetAnnotations()[v1.AnnotationRevision]}
+	now := podOwner{owner: ownerOf(o), revision: o.GetAnnotations()[v1.AnnotationRevision]}
 	if o.GetDeletionTimestamp() != nil {
 		now = podOwner{}
 	}
@@ -173,7 +186,7 @@ func (t *Tracker) setPod(name types.NamespacedName, now podOwner) {
 
 // count replaces the counts instead of changing them: a Snapshot may share them.
 func (t *Tracker) count(m podOwner, by int) {
-	tally := maps.Clone(t.podCounts[m.workload])
+	tally := maps.Clone(t.podCounts[m.owner])
 	if tally == nil {
 		tally = Pods{}
 	}
@@ -182,17 +195,17 @@ func (t *Tracker) count(m podOwner, by int) {
 		delete(tally, m.revision)
 	}
 	if len(tally) == 0 {
-		delete(t.podCounts, m.workload)
+		delete(t.podCounts, m.owner)
 		return
 	}
-	t.podCounts[m.workload] = tally
+	t.podCounts[m.owner] = tally
 }
 
-func workloadOf(pod metav1.Object) Workload {
+func ownerOf(pod metav1.Object) Owner {
 	if owner := usage.WorkloadOf(pod); owner != nil {
-		return Workload{owner.APIVersion, owner.Kind, pod.GetNamespace(), owner.Name}
+		return Owner{owner.APIVersion, owner.Kind, pod.GetNamespace(), owner.Name}
 	}
-	return Workload{"v1", kindPod, pod.GetNamespace(), pod.GetName()}
+	return Owner{"v1", kindPod, pod.GetNamespace(), pod.GetName()}
 }
 
 // isNewer compares resource versions. Ones that cannot be compared count as newer, as events come in order.

@@ -121,12 +121,12 @@ func terminating(pod *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadat
 	return pod
 }
 
-var cart = Workload{"apps/v1", "Deployment", "shop", "cart"}
+var cart = Owner{"apps/v1", "Deployment", "shop", "cart"}
 
 // marks are the names of the Deployments in a snapshot, and what was written down on them.
 func marks(p Snapshot) []string {
 	var all []string
-	for _, d := range p.Deployments {
+	for _, d := range p.Workloads {
 		all = append(all, d.Namespace+"/"+d.Name+"="+d.Annotations[v1.AnnotationMigration])
 	}
 	return all
@@ -181,8 +181,8 @@ func TestNoGhosts(t *testing.T) {
 	f.namespaces.Delete(makeNamespace("shop", "old", 11))
 	f.ObserveWrite(makeDeployment("shop/cart", "moved", 12))
 	f.ObserveNamespaceWrite(makeNamespace("shop", "new", 12))
-	if p := f.Snapshot(); len(p.Deployments) > 0 || len(p.Namespaces) > 0 {
-		t.Errorf("what was deleted before our write came back is there: %v, %v", p.Deployments, p.Namespaces)
+	if p := f.Snapshot(); len(p.Workloads) > 0 || len(p.Namespaces) > 0 {
+		t.Errorf("what was deleted before our write came back is there: %v, %v", p.Workloads, p.Namespaces)
 	}
 
 	again := makeDeployment("shop/cart", "", 5)
@@ -214,7 +214,7 @@ func TestReplacedObject(t *testing.T) {
 func TestPods(t *testing.T) {
 	cases := map[string]struct {
 		events func(f *following)
-		want   map[Workload]Pods
+		want   map[Owner]Pods
 	}{
 		"by revision": {
 			func(f *following) {
@@ -223,7 +223,7 @@ func TestPods(t *testing.T) {
 				f.pods.Add(makePod("c", "Deployment/cart", "old"))
 				f.pods.Add(makePod("d", "Deployment/cart", ""))
 			},
-			map[Workload]Pods{cart: {"old": 2, "new": 1, "": 1}},
+			map[Owner]Pods{cart: {"old": 2, "new": 1, "": 1}},
 		},
 		"by workload": {
 			func(f *following) {
@@ -233,7 +233,7 @@ func TestPods(t *testing.T) {
 				f.pods.Add(makePod("d", "ReplicaSet/alone", "old"))
 				f.pods.Add(makePod("e", "", "old"))
 			},
-			map[Workload]Pods{
+			map[Owner]Pods{
 				cart:                                     {"old": 1},
 				{"apps/v1", "StatefulSet", "shop", "db"}: {"old": 1},
 				{"apps/v1", "DaemonSet", "shop", "agent"}:  {"old": 1},
@@ -248,7 +248,7 @@ func TestPods(t *testing.T) {
 				f.pods.Update(nil, terminating(makePod("a", "Deployment/cart", "old")))
 				f.pods.Add(terminating(makePod("c", "Deployment/cart", "old")))
 			},
-			map[Workload]Pods{cart: {"new": 1}},
+			map[Owner]Pods{cart: {"new": 1}},
 		},
 		"gone": {
 			func(f *following) {
@@ -257,21 +257,21 @@ func TestPods(t *testing.T) {
 				f.pods.Delete(makePod("a", "Deployment/cart", "old"))
 				f.pods.Delete(makePod("never-seen", "Deployment/cart", "old"))
 			},
-			map[Workload]Pods{},
+			map[Owner]Pods{},
 		},
 		"replaced under the same name": {
 			func(f *following) {
 				f.pods.Add(makePod("db-0", "StatefulSet/db", "old"))
 				f.pods.Update(nil, makePod("db-0", "StatefulSet/db", "new"))
 			},
-			map[Workload]Pods{{"apps/v1", "StatefulSet", "shop", "db"}: {"new": 1}},
+			map[Owner]Pods{{"apps/v1", "StatefulSet", "shop", "db"}: {"new": 1}},
 		},
 		"taken over by another workload": {
 			func(f *following) {
 				f.pods.Add(makePod("a", "", "old"))
 				f.pods.Update(nil, makePod("a", "Deployment/cart", "old"))
 			},
-			map[Workload]Pods{cart: {"old": 1}},
+			map[Owner]Pods{cart: {"old": 1}},
 		},
 	}
 	for name, tc := range cases {
@@ -291,12 +291,14 @@ func TestPictureStaysAsItWas(t *testing.T) {
 	f.deployments.Add(makeDeployment("shop/pay", "", 1))
 	f.pods.Add(makePod("a", "Deployment/cart", "old"))
 	before := f.Snapshot()
-	copied := Snapshot{Namespaces: map[string]Namespace{}, Pods: map[Workload]Pods{}}
+	copied := Snapshot{Namespaces: map[string]Namespace{}, Pods: map[Owner]Pods{}}
 	for name, ns := range before.Namespaces {
 		copied.Namespaces[name] = ns
 	}
-	for _, d := range before.Deployments {
-		copied.Deployments = append(copied.Deployments, d.DeepCopy())
+	for _, w := range before.Workloads {
+		c := *w
+		w.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+		copied.Workloads = append(copied.Workloads, &c)
 	}
 	for w, pods := range before.Pods {
 		copied.Pods[w] = Pods{}
@@ -317,7 +319,7 @@ func TestPictureStaysAsItWas(t *testing.T) {
 
 	now := f.Snapshot()
 	expect(t, "Deployments now, in their order", []string{"shop/an=", "shop/cart=failed"}, marks(now))
-	expect(t, "pods now", map[Workload]Pods{cart: {"new": 1}}, now.Pods)
+	expect(t, "pods now", map[Owner]Pods{cart: {"new": 1}}, now.Pods)
 	expect(t, "namespaces now", 2, len(now.Namespaces))
 }
 
@@ -332,7 +334,7 @@ func TestOrder(t *testing.T) {
 // Only what a snapshot shows is a change: everything else must not wake anybody up.
 func TestChanges(t *testing.T) {
 	f := follow(t)
-	d := trimDeployment(makeDeployment("shop/cart", "", 1))
+	d := makeDeployment("shop/cart", "", 1)
 	f.deployments.Add(d)
 	f.namespaces.Add(makeNamespace("shop", "old", 1))
 	f.pods.Add(makePod("a", "Deployment/cart", "old"))
@@ -344,14 +346,14 @@ func TestChanges(t *testing.T) {
 		{"a label that nobody reads", func() {
 			later := d.DeepCopy()
 			later.ResourceVersion, later.Labels = "2", map[string]string{"team": "red"}
-			f.deployments.Update(nil, trimDeployment(later))
+			f.deployments.Update(nil, later)
 		}, 0},
 		{"its managed fields, and other conditions", func() {
 			later := d.DeepCopy()
 			later.ResourceVersion = "3"
 			later.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
 			later.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}
-			f.deployments.Update(nil, trimDeployment(later))
+			f.deployments.Update(nil, later)
 		}, 0},
 		{"a replica", func() {
 			later := d.DeepCopy()
@@ -409,28 +411,23 @@ func TestSlim(t *testing.T) {
 			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable}, progressing},
 		},
 	}
-	progressing.Message = ""
-	want := &appsv1.Deployment{
+	want := &Workload{
+		Kind: "Deployment",
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: "cart", UID: "u", ResourceVersion: "7", Generation: 3, CreationTimestamp: metav1.Unix(1, 0),
 			Annotations: map[string]string{
 				v1.AnnotationMigration: "m", v1.AnnotationSkipMigration: "s", v1.AnnotationReadinessTimeout: "t", v1.AnnotationMigrationBatch: "b",
 			},
 		},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](3), Paused: true,
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{
-				Labels:      map[string]string{v1.LabelRevision: "r", v1.LabelSidecarInject: "true", v1.LabelInjection: "enabled"},
-				Annotations: map[string]string{v1.LabelSidecarInject: "false"},
-			}},
-		},
-		Status: appsv1.DeploymentStatus{
-			ObservedGeneration: 3, Replicas: 4, UpdatedReplicas: 3, ReadyReplicas: 2, AvailableReplicas: 1,
-			Conditions: []appsv1.DeploymentCondition{progressing},
+		PodLabels:      map[string]string{v1.LabelRevision: "r", v1.LabelSidecarInject: "true", v1.LabelInjection: "enabled"},
+		PodAnnotations: map[string]string{v1.LabelSidecarInject: "false"},
+		Replicas:       3, Paused: true,
+		Rollout: Rollout{
+			ObservedGeneration: 3, Replicas: 4, Updated: 3, Ready: 2, Available: 1,
+			Progressing: &Progressing{Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
 		},
 	}
-	expect(t, "slim", want, trimDeployment(full))
-	expect(t, "slim twice", want, trimDeployment(trimDeployment(full)))
+	expect(t, "slim", want, From(full))
 	for object, options := range CacheOptions() {
 		if _, ok := object.(*appsv1.Deployment); !ok {
 			continue // which the package usage trims
@@ -440,6 +437,9 @@ func TestSlim(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, "in the cache", any(want), got)
+		if again, err := options.Transform(got); err != nil || again != got {
+			t.Errorf("transformed twice, it becomes %v, %v", again, err)
+		}
 		if got, err := options.Transform("something else"); err != nil || got != "something else" {
 			t.Errorf("something else becomes %v, %v", got, err)
 		}

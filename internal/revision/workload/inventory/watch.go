@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -15,14 +14,14 @@ import (
 
 // Watch keeps the inventory up to date with two caches: one made with CacheOptions, one with those of the package usage. Both
 // may be the same.
-func (t *Tracker) Watch(ctx context.Context, deployments, users cache.Cache) (synced func() bool, err error) {
-	var done []toolscache.DoneChecker
-	for _, feed := range []struct {
+func (t *Tracker) Watch(ctx context.Context, workloads, users cache.Cache) (synced func() bool, err error) {
+	type feed struct {
 		kind    string
 		object  client.Object
 		cache   cache.Cache
 		handler toolscache.ResourceEventHandler
-	}{
+	}
+	feeds := []feed{
 		{kindNamespace, usage.MetadataOf(kindNamespace), users, t.handler(
 			func(o any) { t.observeNamespace(o.(metav1.Object)) },
 			func(name toolscache.ObjectName) { delete(t.namespaces, name.Name); t.changed() },
@@ -31,15 +30,15 @@ func (t *Tracker) Watch(ctx context.Context, deployments, users cache.Cache) (sy
 			func(o any) { t.observePod(o.(metav1.Object)) },
 			func(name toolscache.ObjectName) { t.setPod(name.AsNamespacedName(), podOwner{}) },
 		)},
-		{kindDeployment, &appsv1.Deployment{}, deployments, t.handler(
-			func(o any) { t.observeDeployment(o.(*appsv1.Deployment)) },
-			func(name toolscache.ObjectName) {
-				delete(t.deployments, name.AsNamespacedName())
-				t.sorted = nil
-				t.changed()
-			},
-		)},
-	} {
+	}
+	for _, k := range kinds {
+		feeds = append(feeds, feed{k.name, k.object, workloads, t.handler(
+			func(o any) { t.observeWorkload(From(o)) },
+			func(name toolscache.ObjectName) { t.removeWorkload(key{name.AsNamespacedName(), k.name}) },
+		)})
+	}
+	var done []toolscache.DoneChecker
+	for _, feed := range feeds {
 		kindSynced, err := usage.AddEventHandler(ctx, feed.cache, feed.kind, feed.object, feed.handler)
 		if err != nil {
 			return nil, err
