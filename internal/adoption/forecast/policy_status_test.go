@@ -43,6 +43,7 @@ func TestStatusOfPolicy(t *testing.T) {
 		"another cluster":  {func(_ *policy.Policy, h *hubReader) { h.bindings[0].Status.AggregatedStatus = nil }, "apply Deployment shop/cart in west Running Applying"},
 		"refused":          {func(_ *policy.Policy, h *hubReader) { h.fail("AppliedFailed") }, "apply Deployment shop/cart in west Failed FullyAppliedFailed"},
 		"conflict":         {func(_ *policy.Policy, h *hubReader) { h.fail("ResourceConflict") }, "apply Deployment shop/cart in west Failed ResourceConflict"},
+		"cluster back":     {func(_ *policy.Policy, h *hubReader) { h.fail("ClusterNotReachable") }, "apply Deployment shop/cart in west Running ClusterNotReachable"},
 		"cluster down":     {func(_ *policy.Policy, h *hubReader) { h.fail("AppliedFailed"); h.down = true }, "apply Deployment shop/cart in west Running ClusterNotReachable"},
 		"paused": {func(p *policy.Policy, h *hubReader) {
 			p.Paused = true

@@ -197,7 +197,8 @@ func statusOf(item workv1alpha2.AggregatedStatusItem, down, held bool) (passage.
 		return passage.Running, notReported
 	case code == model.ReasonApplying:
 		return passage.Running, passage.Because(code, "%s", message)
-	case down:
+	case down || code == model.ReasonUnreachable:
+		// A cluster that is back is written to by itself.
 		return passage.Running, passage.Because(model.ReasonUnreachable, "%s", message)
 	case held:
 		return passage.Pending, passage.Because(model.ReasonSuspended, "%s", message)
