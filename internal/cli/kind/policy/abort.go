@@ -63,7 +63,7 @@ func printAbortImpact(w io.Writer, r connect.Resource, impact forecast.AbortImpa
 		rows = append(rows, []string{o.Cluster, string(model.ActionRestore), render.NameInCluster(o), "the takeover changed the object"})
 	}
 	for _, o := range released {
-		rows = append(rows, []string{o.Cluster, string(model.ActionOrphan), render.NameInCluster(o), "the object stays as it is, without the labels of the hub"})
+		rows = append(rows, []string{o.Cluster, string(model.ActionOrphan), render.NameInCluster(o), "stays as it is, without the labels of the hub"})
 	}
 	render.PrintRows(w, render.Text, []string{"CLUSTER", "ACTION", "OBJECT", "WHY"}, rows)
 	if moreRestored+moreReleased > 0 {

@@ -37,8 +37,8 @@ created stay. The policy takes nothing over, until annotation fairlead.dev/abort
 
 CLUSTER   ACTION    OBJECT                 WHY
 west      restore   Deployment shop/cart   the takeover changed the object
-east      orphan    Deployment shop/cart   the object stays as it is, without the labels of the hub
-west      orphan    Deployment shop/pay    the object stays as it is, without the labels of the hub
+east      orphan    Deployment shop/cart   stays as it is, without the labels of the hub
+west      orphan    Deployment shop/pay    stays as it is, without the labels of the hub
 
 `
 	if diff := cmp.Diff(want, got); diff != "" {
