@@ -203,6 +203,7 @@ func TestCommands(t *testing.T) {
 	})
 	t.Run("what does not exist", func(t *testing.T) {
 		s.enter(t, 1, "plan pp nothing -n NS", "propagationpolicy.policy.karmada.io/nothing does not exist in namespace NS")
+		s.enter(t, 2, "plan propagationpolcy nothing -n NS", "did you mean propagationpolicy?")
 		s.enter(t, 1, "adopt --cluster member1 -n NS --kind wheels --yes", `cluster member1 has no kind "wheels"`)
 		s.enter(t, 1, "adopt --cluster member1 -n NS --kind leases --yes", "list leases in cluster member1", `add the rule {apiGroups: ["coordination.k8s.io"], resources: [leases]`, `to a ClusterRole of the cluster with the label fairlead.dev/aggregate-to-member: "true"`)
 		s.enter(t, 1, "adopt --cluster member1 -n nowhere --yes", "namespace nowhere does not exist in cluster member1")

@@ -114,6 +114,18 @@ func TestUnjoinAndDelete(t *testing.T) {
 	if !strings.Contains(r.Stdout, "left in the cluster: ClusterRole fairlead-member") {
 		t.Error(r.Stdout)
 	}
+
+	// The policy still lists the cluster, and says so; when it joins, it gets what the policy takes.
+	s.tells(t, "everything", "ClusterNotJoined", "have not joined the hub, or are leaving it: member2;", "all 1 resources are applied in the clusters that have joined")
+	for _, command := range []string{"status", "plan"} {
+		r := harness.RunCommand(t, s.hub.Cluster, command, "pp", "everything", "-n", s.namespace)
+		if r.Code != 1 || !strings.Contains(r.Stdout, "member2") {
+			t.Errorf("%s: exit code %d, %s", command, r.Code, r.Stdout)
+		}
+	}
+	s.join(t, member2)
+	s.tells(t, "everything", "Applied", "all 1 resources are applied in all of their clusters")
+	s.read(t, east, configMap("it"))
 }
 
 // A cluster that nobody can reach leaves as it is when that is asked for.
@@ -220,6 +232,10 @@ func TestJoinTwice(t *testing.T) {
 	}
 	r = harness.RunCommand(t, s.hub.Cluster, "join", member1, "--member-kubeconfig", s.members[member2].Kubeconfig())
 	if r.Code != 1 || !strings.Contains(r.Stderr, "joined as member") {
+		t.Errorf("it ended with %d: %s", r.Code, r.Stderr)
+	}
+	r = harness.RunCommand(t, s.hub.Cluster, "join", "itself", "--member-kubeconfig", s.hub.Kubeconfig())
+	if r.Code != 1 || !strings.Contains(r.Stderr, "this cluster is the hub itself") {
 		t.Errorf("it ended with %d: %s", r.Code, r.Stderr)
 	}
 }
