@@ -23,11 +23,11 @@ func TestMain(m *testing.M) {
 
 // walks are the pages whose commands are run in one shell, in this order.
 var walks = map[string][]string{
-	"adoption":           {"quick-start"},
+	"adoption":           {"quick-start", "rollback", "ownership", "policies", "planning", "monitoring", "clusters"},
 	"meshservice":        {"quick-start"},
 	"revisions":          {"quick-start", "concepts", "how-to"},
-	"rollouts":           {"quick-start", "steps", "v1alpha1"},
-	"workload-migration": {"quick-start"},
+	"rollouts":           {"quick-start", "monitoring", "certificates", "troubleshooting", "steps", "v1alpha1"},
+	"workload-migration": {"quick-start", "monitoring"},
 }
 
 // lastHeading is where the commands of a page end that the next page goes on from.

@@ -130,6 +130,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "UID"},
 	{regexp.MustCompile(`\b[0-9a-f]{12,}\b`), "HASH"},
 	{regexp.MustCompile(`\bmz[0-9a-z]{10}\b`), "mzID"},
+	{regexp.MustCompile(`\bhub-[0-9a-f]{10}\b`), "hub-ID"},
 	{regexp.MustCompile(`-[0-9a-z]{7,10}-[0-9a-z]{5}\b`), "-POD"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z?`), "TIME"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "TIME"},
