@@ -11,6 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=materializes,shortName=mzs
 // +kubebuilder:subresource:status
+// +kubebuilder:deprecatedversion:warning="materialize.cloud/v1alpha1 Materialize is deprecated: use materialize.cloud/v1alpha2, which rolls out without requestRollout, and has rolloutStrategy for inPlaceRollout and serviceAccountAnnotations for environmentdIamRoleArn"
 // +kubebuilder:metadata:labels="app.kubernetes.io/part-of=fairlead"
 // +kubebuilder:printcolumn:name="ImageRefRunning",type=string,JSONPath=".status.lastCompletedRolloutEnvironmentdImageRef",description="The environmentd image that serves."
 // +kubebuilder:printcolumn:name="ImageRefToDeploy",type=string,JSONPath=".spec.environmentdImageRef",description="The environmentd image that the spec asks for."
@@ -29,7 +30,7 @@ type Materialize struct {
 	Status MaterializeStatus `json:"status,omitzero"`
 }
 
-// MaterializeSpec is what should run. What is only here has no effect any more.
+// MaterializeSpec is what should run. What is only here is kept in an annotation of v1alpha2.
 type MaterializeSpec struct {
 	v1alpha2.SharedSpec `json:",inline"`
 

@@ -5,6 +5,13 @@ import "time"
 // AnnotationForceRollout rolls out what is there already whenever its value changes, for those whose spec is kept by a tool.
 const AnnotationForceRollout = "materialize.cloud/force-rollout"
 
+// AnnotationV1alpha1 has what an object says in v1alpha1 that v1alpha2 has no place for, as JSON with a version:
+//
+//	{"version": 1, "spec": {"requestRollout": "...", "inPlaceRollout": false}, "role": "..."}
+//
+// The conversion writes it, and it rolls nothing out.
+const AnnotationV1alpha1 = "fairlead.dev/v1alpha1"
+
 // AnnotationRoleArn on a ServiceAccount is the AWS role of its pods.
 const AnnotationRoleArn = "eks.amazonaws.com/role-arn"
 

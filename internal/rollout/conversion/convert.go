@@ -1,7 +1,8 @@
 // Package conversion converts a Materialize between the versions of the API.
 //
 // Server-side apply converts the fields of one manager at a time, so the conversion works on JSON rather than on types:
-// absent fields are neither required nor added, and unknown fields stay.
+// absent fields are neither required nor added, and unknown fields stay. What only v1alpha1 has travels in an annotation, so
+// that an object of v1alpha1 is read as it was written.
 package conversion
 
 import (
@@ -41,9 +42,8 @@ func Convert(object map[string]any, toAPIVersion string) (map[string]any, error)
 	case err != nil:
 	case toAPIVersion == newer:
 		err = upgrade(converted, spec, status)
-	case isWholeObject(spec) && isV1alpha1Status(status):
-		// All other fields of v1alpha2 exist in v1alpha1.
-		converted["status"] = markV1alpha2Status(status)
+	default:
+		downgrade(converted, spec, status)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("convert %s to %s: %w", nameOf(object), toAPIVersion, err)
@@ -54,12 +54,20 @@ func Convert(object map[string]any, toAPIVersion string) (map[string]any, error)
 // upgrade changes a shallow copy of an object of v1alpha1; its spec and status are shared with the original and stay as they
 // are.
 func upgrade(object, was, status map[string]any) error {
-	spec, err := upgradeSpec(was)
+	before := readPreserved(object["metadata"])
+	role := ""
+	if before != nil {
+		role = before.Role
+	}
+	spec, rest, err := upgradeSpec(was, role)
 	if err != nil {
 		return err
 	}
 	if was != nil {
 		object["spec"] = spec
+	}
+	if before != nil || !rest.isEmpty() {
+		object["metadata"] = setAnnotation(object["metadata"], v1alpha2.AnnotationV1alpha1, rest.String())
 	}
 	if status == nil {
 		return nil
@@ -74,6 +82,19 @@ func upgrade(object, was, status map[string]any) error {
 	}
 	object["status"] = upgraded
 	return nil
+}
+
+// downgrade changes a shallow copy of an object of v1alpha2. All fields of v1alpha2 exist in v1alpha1.
+func downgrade(object, was, status map[string]any) {
+	if rest := readPreserved(object["metadata"]); rest != nil {
+		if spec := rest.restore(was); spec != nil {
+			object["spec"] = spec
+		}
+		object["metadata"] = setAnnotation(object["metadata"], v1alpha2.AnnotationV1alpha1, rest.String())
+	}
+	if isWholeObject(was) && isV1alpha1Status(status) {
+		object["status"] = markV1alpha2Status(status)
+	}
 }
 
 // child is the object in a field, nil if the field is absent.

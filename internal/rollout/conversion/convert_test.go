@@ -170,8 +170,11 @@ func TestUpgrade(t *testing.T) {
 			from := object(t, older, c.from)
 			before := runtime.DeepCopyJSON(from)
 			got := convert(t, from, newer)
-			if diff := cmp.Diff(withHash(t, object(t, newer, c.want)), got); diff != "" {
+			if diff := cmp.Diff(withHash(t, object(t, newer, c.want)), withoutPreserved(got)); diff != "" {
 				t.Error(diff)
+			}
+			if diff := cmp.Diff(asRead(before["spec"]), withoutNulls(convert(t, got, older)["spec"])); diff != "" {
+				t.Errorf("read as v1alpha1 it is another spec: %s", diff)
 			}
 			if diff := cmp.Diff(before, from); diff != "" {
 				t.Errorf("the input has changed: %s", diff)

@@ -112,8 +112,12 @@ func TestEveryField(t *testing.T) {
 			part, _, _ := strings.Cut(path, ".")
 			want[part] = becomes
 		}
-		if diff := cmp.Diff(want, convert(t, holding(older, path, value), newer)); diff != "" {
+		stored := convert(t, holding(older, path, value), newer)
+		if diff := cmp.Diff(want, withoutPreserved(stored)); diff != "" {
 			t.Errorf("%s to v1alpha2: %s", path, diff)
+		}
+		if diff := cmp.Diff(asRead(holding(older, path, value)["spec"]), convert(t, stored, older)["spec"]); diff != "" {
+			t.Errorf("%s to v1alpha2 and back: %s", path, diff)
 		}
 	}
 	for path := range replaced {

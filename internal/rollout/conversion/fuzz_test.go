@@ -3,11 +3,14 @@ package conversion
 import (
 	"encoding/json"
 	"maps"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 )
 
 // parts are specs and statuses of both versions, whole and in part.
@@ -22,13 +25,28 @@ var parts = [][2]string{
 	{`{"environmentdImageRef":[],"backendSecretName":{},"balancerdReplicas":1e300}`, `{"lastCompletedRolloutRequest":{},"activeGeneration":-1}`},
 }
 
-// FuzzRoundTrip takes any object of v1alpha2 through v1alpha1, and expects it back.
+// annotations are what an object of v1alpha2 may say of v1alpha1.
+var annotations = []string{
+	``, `{}`, `7`, `{"version":2,"spec":{"requestRollout":"` + one + `"}}`,
+	`{"version":1,"spec":{"requestRollout":"` + one + `","inPlaceRollout":false},"role":"a"}`,
+	`{"version":1,"spec":{"environmentdIamRoleArn":"other"}}`,
+	`{"version":1,"spec":{"environmentdIamRoleArn":"","forcePromote":"` + nul + `"}}`,
+	`{"version":1,"spec":{"requestRollout":7,"inPlaceRollout":"yes","environmentdIamRoleArn":[],"forcePromote":"h"},"role":"other"}`,
+}
+
+// FuzzRoundTrip takes any object of v1alpha2 through v1alpha1, and expects it back. What the annotation says and v1alpha2 has
+// overruled goes with the first trip.
 func FuzzRoundTrip(f *testing.F) {
 	for _, part := range parts {
-		f.Add(part[0], part[1])
+		for _, annotation := range annotations {
+			f.Add(part[0], part[1], annotation)
+		}
 	}
-	f.Fuzz(func(t *testing.T, spec, status string) {
+	f.Fuzz(func(t *testing.T, spec, status, annotation string) {
 		stored := assemble(t, newer, spec, status)
+		if annotation != "" {
+			stored["metadata"] = map[string]any{"annotations": map[string]any{v1alpha2.AnnotationV1alpha1: annotation}}
+		}
 		// The API server has dropped what v1alpha2 does not know, and these say the same as nothing.
 		if spec, ok := stored["spec"].(map[string]any); ok {
 			for _, name := range []string{"requestRollout", "inPlaceRollout", "environmentdIamRoleArn"} {
@@ -54,11 +72,23 @@ func FuzzRoundTrip(f *testing.F) {
 		if err != nil {
 			t.Fatalf("it has come from v1alpha2, and does not go back: %v", err)
 		}
-		if diff := cmp.Diff(before, back); diff != "" {
-			t.Errorf("there and back: %s", diff)
-		}
 		if diff := cmp.Diff(before, stored); diff != "" {
 			t.Errorf("the input has changed: %s", diff)
+		}
+		if again := convert(t, convert(t, back, older), newer); !cmp.Equal(back, again) {
+			t.Errorf("there and back again: %s", cmp.Diff(back, again))
+		}
+		if readPreserved(before["metadata"]) != nil {
+			before, back = withoutPreserved(before), withoutPreserved(back)
+			for _, object := range []map[string]any{before, back} {
+				delete(object, "metadata")
+				if spec, _ := object["spec"].(map[string]any); len(spec) == 0 && (object["spec"] == nil || spec != nil) {
+					delete(object, "spec")
+				}
+			}
+		}
+		if diff := cmp.Diff(before, back); diff != "" {
+			t.Errorf("there and back: %s", diff)
 		}
 	})
 }
@@ -74,6 +104,17 @@ func FuzzUpgrade(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, spec, status string) {
 		from := assemble(t, older, spec, status)
+		// The API server stores no null, and no value of another type.
+		if spec, ok := from["spec"].(map[string]any); ok {
+			spec = withoutNulls(spec).(map[string]any)
+			if _, isText := spec[requestRollout].(string); !isText {
+				delete(spec, requestRollout)
+			}
+			if _, isBool := spec[inPlaceRollout].(bool); !isBool {
+				delete(spec, inPlaceRollout)
+			}
+			from["spec"] = spec
+		}
 		before := runtime.DeepCopyJSON(from)
 		first, err := Convert(from, newer)
 		if err != nil {
@@ -91,6 +132,10 @@ func FuzzUpgrade(f *testing.F) {
 				}
 			}
 		}
+		through := convert(t, first, older)
+		if diff := cmp.Diff(asRead(before["spec"]), through["spec"]); diff != "" {
+			t.Errorf("v1alpha1 does not read what it wrote: %s", diff)
+		}
 		second := runtime.DeepCopyJSON(first)
 		for range 2 {
 			second = convert(t, convert(t, second, older), newer)
@@ -106,6 +151,12 @@ func FuzzObject(f *testing.F) {
 	for _, part := range parts {
 		for _, version := range []string{older, newer} {
 			f.Add([]byte(`{"apiVersion":"` + version + `","kind":"Materialize","metadata":{"name":"mz"},"spec":` + part[0] + `,"status":` + part[1] + `}`))
+		}
+	}
+	for _, annotation := range annotations {
+		for _, version := range []string{older, newer} {
+			f.Add([]byte(`{"apiVersion":"` + version + `","kind":"Materialize","metadata":{"name":"mz","annotations":{"a":"b","fairlead.dev\\/v1alpha1":` +
+				strconv.Quote(annotation) + `}},"spec":{"serviceAccountAnnotations":{"eks.amazonaws.com/role-arn":"a"}}}`))
 		}
 	}
 	for _, seed := range []string{`7`, `null`, `{}`, `{"kind":{},"apiVersion":[]}`, `{"metadata":7}`,

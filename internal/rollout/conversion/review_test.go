@@ -60,7 +60,8 @@ func TestReview(t *testing.T) {
 		t.Fatalf("result %v, logged %s", response.Result, logged)
 	}
 	want := []string{
-		`{"apiVersion":"` + newer + `","kind":"Materialize","metadata":` + metadata + `,"spec":{"big":9007199254740993}}`,
+		`{"apiVersion":"` + newer + `","kind":"Materialize","metadata":{"annotations":{"fairlead.dev/v1alpha1":"{\"version\":1,\"spec\":{\"requestRollout\":\"` + one + `\"}}"},` +
+			`"generation":9007199254740993,"managedFields":[{"manager":"kubectl","fieldsV1":{"f:spec":{".":{}}}}],"name":"a","namespace":"shop"},"spec":{"big":9007199254740993}}`,
 		`{"apiVersion":"` + newer + `","kind":"Materialize","metadata":{"name":"b"}}`,
 		`{"apiVersion":"` + newer + `","kind":"Materialize","metadata":{}}`,
 	}

@@ -142,6 +142,7 @@ func (c *unchanged) reapply(t *testing.T) {
 		{"in the newer one, client-side", clientSide, in(newer)},
 		{"by Terraform, in the older one", serverSide("terraform"), in(older).with("requestRollout", secondRequest)},
 		{"by Terraform, in the newer one", serverSide("terraform"), in(newer)},
+		{"by Terraform, in the older one again", serverSide("terraform"), in(older)},
 		{"by Argo, in the newer one", serverSide("argo"), in(newer).with("environmentdExtraArgs", []any{}).with("enableRbac", false)},
 		{"by Argo, in the older one", serverSide("argo"), in(older).with("inPlaceRollout", true).with("requestRollout", thirdRequest)},
 		{"in part", serverSide("people"), part},
