@@ -94,6 +94,10 @@ const (
 	ReasonRevisionNotReady Reason = "RevisionNotReady"
 	// ReasonTagNotMoved means that a tag that follows the Istio has yet to move to the active revision.
 	ReasonTagNotMoved Reason = "TagNotMoved"
+	// ReasonInjectionFailed means that a dry run of a pod did not come back with the sidecar of the active revision.
+	ReasonInjectionFailed Reason = "InjectionFailed"
+	// ReasonInjectionNotChecked means that no such dry run was possible.
+	ReasonInjectionNotChecked Reason = "InjectionNotChecked"
 )
 
 // Why a workload moves, stays or has failed.

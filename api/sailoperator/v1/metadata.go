@@ -36,6 +36,10 @@ const (
 // batch, and why it did not get there.
 const AnnotationMigration = "fairlead.dev/migration"
 
+// AnnotationSkipInjectionCheck set to "true" on an Istio moves its workloads without a dry run that shows that they get their
+// sidecars.
+const AnnotationSkipInjectionCheck = "fairlead.dev/skip-injection-check"
+
 // AnnotationRestartedAt in a pod template is how kubectl, and Fairlead, restart a workload.
 const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
