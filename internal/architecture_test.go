@@ -44,14 +44,15 @@ var (
 		"meshservice/xds/build", "meshservice/xds/snapshot", "meshservice/xds/resource",
 	}
 	pureFiles = map[string][]string{
-		"adoption/binding":      {"deletion.go"},
-		"adoption/policy":       {"select.go", "placement.go", "conflict_resolution.go", "exclusions.go", "validation.go"},
-		"adoption/work":         {"deletion.go", "record.go", "finished_job.go", "health.go"},
-		"meshservice/consumers": {"gates.go", "intent.go", "record.go"},
-		"revision/controlplane": {"shared.go", "names.go"},
-		"revision/istio":        {"retire.go", "tags.go"},
-		"revision/workload":     {"gates.go", "match.go", "overrides.go", "steps.go", "outcome.go", "mark.go", "failures.go", "legacy.go"},
-		"rollout":               {"steps.go", "gates.go", "state.go", "generation.go", "progress.go", "legacy.go", "forecast.go", "status_after.go"},
+		"adoption/binding":            {"deletion.go"},
+		"adoption/policy":             {"select.go", "placement.go", "conflict_resolution.go", "exclusions.go", "validation.go"},
+		"adoption/work":               {"deletion.go", "record.go", "finished_job.go", "health.go"},
+		"meshservice/consumers":       {"gates.go", "intent.go", "record.go"},
+		"revision/controlplane":       {"shared.go", "names.go"},
+		"revision/istio":              {"retire.go", "tags.go"},
+		"revision/workload":           {"gates.go", "match.go", "overrides.go", "steps.go", "outcome.go", "mark.go", "failures.go", "legacy.go", "injection.go"},
+		"revision/workload/injection": {"way.go", "pod.go", "verdict.go"},
+		"rollout":                     {"steps.go", "gates.go", "state.go", "generation.go", "progress.go", "legacy.go", "forecast.go", "status_after.go"},
 	}
 )
 

@@ -25,7 +25,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	metav1.AddToGroupVersion(scheme, appsv1.SchemeGroupVersion)
 	scheme.AddKnownTypes(batchv1.SchemeGroupVersion, &batchv1.CronJob{}, &batchv1.CronJobList{}, &batchv1.Job{}, &batchv1.JobList{})
 	metav1.AddToGroupVersion(scheme, batchv1.SchemeGroupVersion)
-	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Secret{}, &corev1.SecretList{})
+	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Secret{}, &corev1.SecretList{}, &corev1.Pod{})
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	builder := runtime.NewSchemeBuilder(
 		sailoperatorv1.AddToScheme, materializev1alpha2.AddToScheme, kumav1alpha1.AddToScheme, policyv1alpha1.AddToScheme,

@@ -65,8 +65,8 @@ spec:
   targetRef: {kind: Istio, name: default}
 `
 
-// injector does in the API server what an injector does, as far as it matters here: new pods say which revision they got,
-// be it the one that a label names or the one that the tag stands for.
+// injector does in the API server what an injector does, as far as it matters here: new pods get a sidecar, and say of which
+// revision, be it the one that a label names or the one that the tag stands for.
 const injector = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
@@ -91,9 +91,12 @@ spec:
   - patchType: ApplyConfiguration
     applyConfiguration:
       expression: >-
-        variables.chosen == '' ? Object{} : Object{metadata: Object.metadata{annotations: {
-          'istio.io/rev': variables.chosen == params.metadata.name ? params.status.istioRevision : variables.chosen
-        }}}
+        variables.chosen == '' ? Object{} : Object{
+          metadata: Object.metadata{annotations: {
+            'istio.io/rev': variables.chosen == params.metadata.name ? params.status.istioRevision : variables.chosen
+          }},
+          spec: Object.spec{containers: [Object.spec.containers{name: 'istio-proxy', image: 'proxy'}]}
+        }
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicyBinding

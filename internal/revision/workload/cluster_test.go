@@ -14,6 +14,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,9 @@ type cluster struct {
 	coming      []scheduled
 	controllers *process // the controller that is told of changes
 
+	// injectorFails is what the injector of a revision answers instead of a sidecar, and checks are the dry runs of pods.
+	injectorFails map[string]error
+	checks        int
 	// refuses is an admission policy.
 	refuses func(client.Object) error
 	writes  int
@@ -74,13 +78,15 @@ func newCluster(t testing.TB) *cluster {
 		t: t, now: epoch, istio: makeIstio("default"),
 		revisions:  []v1.IstioRevision{makeRevision(old, "v1.24.0", "default"), makeRevision(foreign24, "v1.24.0", "other")},
 		namespaces: map[string]*metav1.PartialObjectMetadata{}, apps: map[string]*app{},
-		restarts: map[string]int{}, asked: map[string]int{}, settled: map[time.Time]time.Time{},
+		injectorFails: map[string]error{},
+		restarts:      map[string]int{}, asked: map[string]int{}, settled: map[time.Time]time.Time{},
 		onMove:   func(*app, *appsv1.Deployment, *Mark) {},
 		onStatus: func(*v1.WorkloadMigrationStatus) {},
 		lag:      func(events int) int { return events },
 		tell:     func(string, ...any) {},
 	}
 	c.istio.Spec.Version, c.istio.Status.ActiveRevisionName = "v1.24.0", old
+	c.namespace("istio-system", "")
 	return c
 }
 
@@ -160,7 +166,12 @@ func (c *cluster) injects(d *appsv1.Deployment) string {
 	if d.Spec.Template.Annotations[v1.LabelSidecarInject] == "false" {
 		return ""
 	}
-	name := usage.Choose(c.namespaces[d.Namespace].Labels, d.Spec.Template.Labels).Name
+	return c.injector(d.Namespace, d.Spec.Template.Labels)
+}
+
+// injector is the revision whose injector is called for a pod.
+func (c *cluster) injector(namespace string, labels map[string]string) string {
+	name := usage.Choose(c.namespaces[namespace].Labels, labels).Name
 	for i := range c.tags {
 		if c.tags[i].Name == name {
 			return c.tags[i].Status.IstioRevision
@@ -201,9 +212,32 @@ func (a *api) Get(_ context.Context, key client.ObjectKey, object client.Object,
 	return nil
 }
 
+// Create takes pods as dry runs.
+func (a *api) Create(_ context.Context, object client.Object, options ...client.CreateOption) error {
+	pod := object.(*corev1.Pod)
+	var asked client.CreateOptions
+	asked.ApplyOptions(options)
+	if !slices.Equal(asked.DryRun, []string{metav1.DryRunAll}) {
+		a.t.Fatalf("somebody creates pod %s/%s", pod.Namespace, pod.Name)
+	}
+	a.checks++
+	revision := a.injector(pod.Namespace, pod.Labels)
+	if err := a.injectorFails[revision]; err != nil {
+		return err
+	}
+	if revision != "" {
+		pod.Annotations = map[string]string{v1.AnnotationRevision: revision}
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "istio-proxy"})
+	}
+	return nil
+}
+
 func (a *api) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	switch list := list.(type) {
 	case *metav1.PartialObjectMetadataList:
+		if list.Kind == "MutatingWebhookConfigurationList" {
+			return nil
+		}
 		var asked client.ListOptions
 		asked.ApplyOptions(options)
 		for _, app := range a.sorted() {

@@ -122,12 +122,13 @@ func TestNeedsPeople(t *testing.T) {
 	for _, reason := range []v1.Reason{
 		v1.ReasonMigrated, v1.ReasonMigrating, v1.ReasonMigrationFailed, v1.ReasonMigrationDisabled, v1.ReasonNotRevisionBased, v1.ReasonInvalidSettings,
 		v1.ReasonMaxVersionExceeded, v1.ReasonRevisionNotActive, v1.ReasonRevisionNotReady, v1.ReasonTagNotMoved, v1.ReasonPaused, v1.ReasonBeingDeleted,
+		v1.ReasonInjectionFailed, v1.ReasonInjectionNotChecked,
 	} {
 		if needsUserAction(&metav1.Condition{Status: metav1.ConditionFalse, Reason: string(reason)}) {
 			people = append(people, string(reason))
 		}
 	}
-	if got, want := strings.Join(people, " "), "MigrationDisabled NotRevisionBased InvalidSettings MaxVersionExceeded Paused"; got != want {
+	if got, want := strings.Join(people, " "), "MigrationDisabled NotRevisionBased InvalidSettings MaxVersionExceeded Paused InjectionFailed InjectionNotChecked"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,6 +25,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
+	"github.com/fairlead/fairlead/internal/revision/workload/injection"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
@@ -31,12 +33,13 @@ import (
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch;patch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;create
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to the manager. The client reads Istios, revisions and tags from the manager's cache, its own
 // writes included; workloadCache has Deployments, with the options of the package inventory, and usageCache namespaces and
-// pods, with those of the package usage.
+// pods, with those of the package usage, and what charts install.
 func Setup(mgr ctrl.Manager, consistent client.Client, workloadCache, usageCache cache.Cache) error {
 	ctx := context.Background()
 	changes := make(chan struct{}, 1)
@@ -52,6 +55,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, workloadCache, usageCache
 	}
 	r := &reconciler{
 		client: consistent, cache: mgr.GetCache(), live: mgr.GetAPIReader(), inventory: workloads, synced: synced, changes: changes,
+		injection:       injection.NewChecker(mgr.GetClient(), usageCache, time.Now),
 		writer:          newWriter(mgr.GetClient(), workloads, time.Now, writeConcurrency),
 		recorder:        mgr.GetEventRecorder("fairlead.dev/" + v1.PassageMigration),
 		now:             time.Now,
@@ -67,6 +71,11 @@ func Setup(mgr ctrl.Manager, consistent client.Client, workloadCache, usageCache
 		Watches(&v1.IstioRevision{}, all, changed).
 		Watches(&v1.IstioRevisionTag{}, all, changed).
 		WatchesRawSource(source.Func(r.enqueueOnChange)).
+		WatchesRawSource(source.Kind(usageCache, injection.Webhooks(), handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, _ *metav1.PartialObjectMetadata) []ctrl.Request {
+				return r.migratingIstios(ctx)
+			}),
+			predicate.TypedGenerationChangedPredicate[*metav1.PartialObjectMetadata]{})).
 		Complete(r)
 }
 
@@ -79,6 +88,7 @@ type reconciler struct {
 	inventory *inventory.Tracker
 	synced    func() bool
 	changes   <-chan struct{}
+	injection *injection.Checker
 	writer    *writer
 	recorder  events.EventRecorder
 	now       func() time.Time
@@ -170,6 +180,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if stale, err := r.hasStalePods(ctx, d.endedMoves); err != nil || stale {
 		return ctrl.Result{RequeueAfter: failureRequeueDelay}, err
 	}
+	if held, err := r.checkInjection(ctx, &o, d); err != nil {
+		return ctrl.Result{}, err
+	} else if held {
+		d = decide(o, r.now())
+	}
 	if len(d.Start) > 0 && !o.isRunning() {
 		// The start is recorded before anything moves: every mark names the migration that it is part of.
 		if err := r.recordStart(ctx, &o); err != nil {
@@ -206,6 +221,7 @@ func (r *reconciler) forget(istio string) {
 	delete(r.lastStatusWrite, istio)
 	r.events.Forget(func(about unstartedStep) bool { return about.istio == istio })
 	r.metrics.forget(istio)
+	r.injection.Forget(istio)
 }
 
 // requeueAfter is when the passage of time may change the plan, or the status is due.
@@ -216,6 +232,7 @@ func (r *reconciler) requeueAfter(o Observed, d decision, status time.Duration) 
 		next = earliest(next, now.Add(status))
 	}
 	next = earliest(earliest(next, d.deadline), r.writer.nextDryRun(o, d.Plan.Failures()))
+	next = earliest(next, o.nextInjectionCheck())
 	if settled := r.writer.propagationLeft(); settled > 0 && len(d.Start) > 0 {
 		next = earliest(next, now.Add(settled))
 	}

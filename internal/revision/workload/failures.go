@@ -64,7 +64,7 @@ func (o *Observed) restoreFailures() {
 
 // WithTarget is what would be seen if another revision were the target.
 func (o Observed) WithTarget(target Target) Observed {
-	o.Target, o.Refused, o.unreportedFailures = target, nil, false
+	o.Target, o.Refused, o.unreportedFailures, o.Injection, o.reportedInjection = target, nil, false, nil, nil
 	return o
 }
 

@@ -25,6 +25,7 @@ var gates = []passage.Gate[planner]{
 	aboveMaxVersion,
 	untilTargetReady,
 	untilTagsMoved,
+	untilInjected,
 }
 
 func whileBeingDeleted(p planner) *passage.Reason {

@@ -10,6 +10,7 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/workload/injection"
 )
 
 var (
@@ -78,6 +79,11 @@ func TestGates(t *testing.T) {
 		{
 			"a tag has yet to move", waitsForTag, v1.ReasonTagNotMoved,
 			"IstioRevisionTag prod has not moved yet to default-v1-26-0",
+		},
+		{
+			"the injector fails", checked(target, injection.Fails, "refused: boom"), v1.ReasonInjectionFailed,
+			"IstioRevision default-v1-26-0 does not inject pods with label istio.io/rev=default-v1-26-0: refused: boom; no workload moves until it " +
+				"does: check its istiod, and the Service and the caBundle of the webhook that selects such pods",
 		},
 	}
 	for i, gate := range gates {

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/workload/injection"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
@@ -28,6 +29,11 @@ type Observed struct {
 	Refused map[types.UID]Refusal
 	// Unwritten has the marks of ended moves that the API server refused.
 	Unwritten map[types.UID]Mark
+	// Injection is what dry runs of pods have shown, for the ways by which workloads that are to move select their injector.
+	// Ways that were not checked are missing.
+	Injection map[injection.Way]injection.Result
+	// reportedInjection is the hold for this that the status reports, for commands.
+	reportedInjection *passage.Reason
 	// unreportedFailures is set where more workloads have failed than the status has room for.
 	unreportedFailures bool
 	// marks caches parsed marks between plans; it may be nil.
@@ -168,4 +174,14 @@ func (r *reconciler) observe(ctx context.Context, name string) (Observed, error)
 		r.writer.addRefusals(&o)
 	}
 	return o, err
+}
+
+// checkInjection adds whether the pods of workloads that are to move would get their sidecars, and tells whether that holds the
+// migration. It asks only when steps would start.
+func (r *reconciler) checkInjection(ctx context.Context, o *Observed, d decision) (held bool, err error) {
+	if len(d.Start) == 0 || o.Istio.Annotations[v1.AnnotationSkipInjectionCheck] == "true" {
+		return false, nil
+	}
+	o.Injection, err = r.injection.Check(ctx, newPlanner(*o, r.now()).injectionRequest(d.Plan))
+	return o.injectionHold() != nil, err
 }

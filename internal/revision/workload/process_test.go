@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
+	"github.com/fairlead/fairlead/internal/revision/workload/injection"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
@@ -53,8 +54,9 @@ func (c *cluster) start(mayWrite func() bool) *process {
 	now := func() time.Time { return c.now }
 	p.reconciler = &reconciler{
 		client: p.api, cache: p.api, live: p.api, inventory: workloads, synced: synced,
-		writer:   newWriter(p.api, workloads, now, 1),
-		recorder: recorder{p}, now: now, lastStatusWrite: map[string]time.Time{}, metrics: newMetricsRecorder(),
+		injection: injection.NewChecker(p.api, p.api, now),
+		writer:    newWriter(p.api, workloads, now, 1),
+		recorder:  recorder{p}, now: now, lastStatusWrite: map[string]time.Time{}, metrics: newMetricsRecorder(),
 	}
 	p.reconciler.metrics.now = now
 	c.controllers = p

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -85,6 +86,7 @@ func (d dice) play(c *cluster) {
 	c.on(end+1, "people leave it alone", func() {
 		alive = false
 		c.refuses = nil
+		clear(c.injectorFails)
 		c.change(func(i *v1.Istio) {
 			i.Annotations = nil
 			i.Spec.UpdateStrategy.WorkloadMigration.Strategy = v1.WorkloadMigrationStrategyBatched
@@ -104,7 +106,7 @@ func (d dice) play(c *cluster) {
 }
 
 func (d dice) deploy(c *cluster) {
-	in := fmt.Sprintf("n%d", d.IntN(len(c.namespaces)))
+	in := fmt.Sprintf("n%d", d.IntN(len(c.namespaces)-1))
 	name := fmt.Sprintf("%s/w%02d", in, c.version)
 	c.deploy(name, func(a *app) {
 		a.takes, a.Annotations["owner"] = d.seconds(1, 40), "them"
@@ -137,7 +139,7 @@ func (d dice) meddle(c *cluster) {
 	apps := c.sorted()
 	migration := c.istio.Spec.UpdateStrategy.WorkloadMigration
 	reported := func(format string, args ...any) { c.tell("* "+format, args...) }
-	switch action := d.IntN(14); {
+	switch action := d.IntN(15); {
 	case action == 0:
 		reported("pause")
 		c.change(annotate(fairlead.AnnotationPaused, "true"))
@@ -183,6 +185,13 @@ func (d dice) meddle(c *cluster) {
 		}
 	case action <= 9:
 		d.deploy(c)
+	case action == 14:
+		reported("injectors fail, or do no longer")
+		if revision := d.pick(old, target); c.injectorFails[revision] == nil {
+			c.injectorFails[revision] = apierrors.NewInternalError(errors.New("failed calling webhook"))
+		} else {
+			delete(c.injectorFails, revision)
+		}
 	case len(apps) == 0:
 	case action == 10:
 		gone := apps[d.IntN(len(apps))]

@@ -60,7 +60,8 @@ func (r *reconciler) statusDelay(istio string, n statusChange, now time.Time) ti
 // needsUserAction tells whether workloads do not move until a user acts.
 func needsUserAction(condition *metav1.Condition) bool {
 	switch v1.Reason(condition.Reason) {
-	case v1.ReasonPaused, v1.ReasonMaxVersionExceeded, v1.ReasonInvalidSettings, v1.ReasonNotRevisionBased, v1.ReasonMigrationDisabled:
+	case v1.ReasonPaused, v1.ReasonMaxVersionExceeded, v1.ReasonInvalidSettings, v1.ReasonNotRevisionBased, v1.ReasonMigrationDisabled,
+		v1.ReasonInjectionFailed, v1.ReasonInjectionNotChecked:
 		return condition.Status == metav1.ConditionFalse
 	}
 	return false

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -224,6 +225,44 @@ func TestStory(t *testing.T) {
 				c.on(10, "batched.batchSize: 2", func() { c.change(func(*v1.Istio) { settings.BatchSize = ptr.To[int32](2) }) })
 				c.upgradeOn(12, "v1.27.0")
 				c.upgradeOn(25, "v1.24.0")
+			},
+		},
+		"injector-fails": {
+			title: "The new revision is ready, but its injector is not. No label moves and nothing restarts until pods would get their sidecars, by label and by tag.",
+			setup: func(c *cluster) {
+				c.settings(2, "10s")
+				c.tags = []v1.IstioRevisionTag{*makeTag("prod", "Istio/default", old)}
+				c.shop("a b")
+				c.namespace("tagged", rev("prod"))
+				c.deploy("tagged/c")
+				c.injectorFails[target] = apierrors.NewInternalError(errors.New(`failed calling webhook "rev.object.sidecar-injector.istio.io": connection refused`))
+				c.upgradeOn(0, "v1.26.0")
+				c.on(60, "the injector of "+target+" answers", func() { delete(c.injectorFails, target) })
+			},
+		},
+		"injector-fails-midway": {
+			title: "The injector of the new revision fails after the first batch. No other batch opens, and going back is possible, because the injector of the old revision is checked, too.",
+			setup: func(c *cluster) {
+				c.settings(2, "6m")
+				c.shop("a b c d")
+				c.upgradeOn(0, "v1.26.0")
+				c.on(60, "the injector of "+target+" fails", func() { c.injectorFails[target] = apierrors.NewInternalError(errors.New("failed calling webhook")) })
+				c.upgradeOn(450, "v1.24.0")
+			},
+		},
+		"no-injector-to-go-back-to": {
+			title: "Going back, when the injectors of both revisions fail: nothing would be better for it, so nothing moves, and the status says why.",
+			setup: func(c *cluster) {
+				c.settings(2, "0s")
+				c.shop("a b")
+				c.upgradeOn(0, "v1.26.0")
+				c.on(60, "all injectors fail", func() {
+					for _, revision := range []string{old, target} {
+						c.injectorFails[revision] = apierrors.NewInternalError(errors.New("failed calling webhook"))
+					}
+				})
+				c.upgradeOn(70, "v1.24.0")
+				c.on(200, "the injector of "+old+" answers", func() { delete(c.injectorFails, old) })
 			},
 		},
 		"switched-off-midway": {

@@ -266,6 +266,7 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 			return i.serve(ctx, "default-v1-31-1", istio)
 		}},
 		{"see the tag move", func(ctx context.Context) error { return i.points(ctx, "default", "default-v1-31-1") }},
+		{"let it inject", func(ctx context.Context) error { return i.inject(ctx, "default-v1-31-1") }},
 		{"see its user move", func(ctx context.Context) error {
 			if err := i.Get(ctx, client.ObjectKeyFromObject(user), user); err != nil {
 				return err

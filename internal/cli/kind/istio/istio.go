@@ -72,7 +72,7 @@ func (k *Kind) observeFrom(ctx context.Context, reader client.Reader, name strin
 	if err != nil {
 		return observed{}, err
 	}
-	o.workloads = planWorkloads(moving, o.plan, time.Now())
+	o.workloads = planWorkloads(moving.WithReportedInjection(), o.plan, time.Now())
 	if known.Err != nil && k.hasVersion() && o.plan.Target != "" {
 		o.note = fmt.Sprintf("The charts of %s were not checked: give the --chart-dir or --chart-repository of the operator.", k.version)
 	}

@@ -38,8 +38,7 @@ type mesh struct {
 // newMesh makes an Istio of the old version, with control planes that run elsewhere and no webhooks.
 func (w *world) newMesh(t testing.TB, how ...func(*v1.Istio)) *mesh {
 	t.Helper()
-	elsewhere := func(istio *v1.Istio) { istio.Spec.Values = runsElsewhere() }
-	m := w.makeMesh(t, shortName(t), append([]func(*v1.Istio){elsewhere}, how...)...)
+	m := w.makeMesh(t, shortName(t), append([]func(*v1.Istio){injectedByPolicy}, how...)...)
 	m.byPolicy = true
 	return m
 }
@@ -56,6 +55,10 @@ func (w *world) newRealMesh(t testing.TB, how ...func(*v1.Istio)) *mesh {
 
 func heldControlPlanes(istio *v1.Istio) {
 	istio.Spec.Values = v1.Values{"podAnnotations": map[string]any{cluster.ReadyAfter: cluster.Held}}
+}
+
+func injectedByPolicy(istio *v1.Istio) {
+	istio.Spec.Namespace, istio.Spec.Values = policySystem, runsElsewhere()
 }
 
 func runsElsewhere() v1.Values {

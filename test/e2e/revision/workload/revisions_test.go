@@ -64,7 +64,7 @@ func TestMultipleRevisions(t *testing.T) {
 	t.Parallel()
 	w := ofDefault(t)
 	m := w.makeMesh(t, v1.DefaultRevision, func(istio *v1.Istio) {
-		istio.Spec.Values = runsElsewhere()
+		injectedByPolicy(istio)
 		istio.Spec.UpdateStrategy.Type = v1.UpdateStrategyInPlace
 	})
 	m.byPolicy = true

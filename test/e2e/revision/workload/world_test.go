@@ -17,8 +17,11 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-// system is the namespace of all control planes.
-const system = "istio-system"
+// system is the namespace of control planes with an istiod, and policySystem of those where the API server plays the injector.
+const (
+	system       = "istio-system"
+	policySystem = "istio-policy"
+)
 
 // world is a cluster with an operator at work.
 type world struct {
@@ -82,9 +85,11 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 	if w.World, err = harness.NewWorld(ctx, c, scratch); err != nil {
 		return nil, err
 	}
-	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}
-	if err := w.Create(ctx, home); client.IgnoreAlreadyExists(err) != nil {
-		return nil, fmt.Errorf("create namespace %s: %w", system, err)
+	for name, labels := range map[string]map[string]string{system: nil, policySystem: {labelInjector: "policy"}} {
+		home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		if err := w.Create(ctx, home); client.IgnoreAlreadyExists(err) != nil {
+			return nil, fmt.Errorf("create namespace %s: %w", name, err)
+		}
 	}
 	return w, w.installPolicies(ctx)
 }
