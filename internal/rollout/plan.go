@@ -115,13 +115,15 @@ func decide(o Observed, now time.Time) decision {
 			passage.Because(CodeUnchanged, "the hash algorithm has changed, and the spec has not"))
 	}
 	p.Target = p.generationName(m.Status.ActiveGeneration + 1)
+	p.identify()
 	switch {
-	case m.Status.ResourceID == "" || objects.EnvironmentID(m) == "":
-		p.statusStep(ActionIdentify, "", "", passage.Because(CodeFirst, "the environment has no resource ID yet"))
+	case m.Status.ResourceID == "" && o.Active() == nil:
 		p.statusStep(ActionRequest, "", o.Hash, passage.Because(CodeFirst, "this is the first rollout"))
 		if err := p.validateSpec(); err != nil {
 			p.failLastStep(err)
 		}
+	case m.Status.ResourceID == "":
+		// The objects of the environment have no names yet, so what follows is unknown.
 	case o.Promoting():
 		p.planPromotion()
 	case o.Hash == o.Completed():
@@ -137,6 +139,23 @@ type planner struct {
 	Observed
 	decision
 	now time.Time
+}
+
+// identify records the IDs that are missing. What follows is planned with the environment ID that is recorded.
+func (p *planner) identify() {
+	m := p.Materialize
+	switch {
+	case m.Status.ResourceID == "":
+		p.statusStep(ActionIdentify, "", "", passage.Because(CodeMissing, "the environment has no resource ID yet"))
+	case objects.EnvironmentID(m) == "":
+		p.statusStep(ActionIdentify, "", string(m.UID), passage.Because(CodeMissing, "the environment has no environment ID yet"))
+	default:
+		return
+	}
+	p.Materialize = m.DeepCopy()
+	if objects.EnvironmentID(m) == "" {
+		p.Materialize.Status.EnvironmentID = v1alpha2.UUID(m.UID)
+	}
 }
 
 func (p *planner) generationName(g int64) string { return fmt.Sprintf("generation %d", g) }
