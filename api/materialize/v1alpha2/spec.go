@@ -104,7 +104,8 @@ type SharedSpec struct {
 	// +optional
 	EnableRbac bool `json:"enableRbac,omitempty"`
 
-	// Identity of the environment. Left out: one that is derived from the UID of the resource.
+	// Identity of the environment. Left out: one that is derived from the UID of the resource. It cannot change after the first
+	// rollout.
 	// +optional
 	EnvironmentID UUID `json:"environmentId,omitempty"`
 
