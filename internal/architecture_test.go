@@ -50,7 +50,7 @@ var (
 		"meshservice/consumers":       {"gates.go", "intent.go", "record.go"},
 		"revision/controlplane":       {"shared.go", "names.go"},
 		"revision/istio":              {"retire.go", "tags.go"},
-		"revision/workload":           {"gates.go", "match.go", "overrides.go", "steps.go", "outcome.go", "mark.go", "failures.go", "legacy.go", "injection.go"},
+		"revision/workload":           {"gates.go", "match.go", "overrides.go", "steps.go", "outcome.go", "mark.go", "failures.go", "injection.go", "unmanaged.go"},
 		"revision/workload/injection": {"way.go", "pod.go", "verdict.go"},
 		"rollout":                     {"steps.go", "gates.go", "state.go", "generation.go", "progress.go", "legacy.go", "forecast.go", "status_after.go"},
 	}

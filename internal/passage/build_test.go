@@ -81,7 +81,7 @@ func planOf(groups ...[]Step) Plan {
 		Passage: "migration",
 		Subject: Object{APIVersion: "sailoperator.io/v1", Kind: "Istio", Name: "default"},
 		Target:  "default-v1-26-0",
-		Moves:   "Deployment",
+		Moves:   []string{"Deployment"},
 	}
 	for _, steps := range groups {
 		plan.Steps = append(plan.Steps, steps...)

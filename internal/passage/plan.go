@@ -93,10 +93,10 @@ type Plan struct {
 	Subject Object `json:"subject"`
 	// Target is what everything moves to: a revision, a generation, a mode.
 	Target string `json:"target,omitempty"`
-	// Moves is the kind that is being moved, and so what totals count; empty
+	// Moves are the kinds that are being moved, and so what totals count; empty
 	// counts every step. Namespaces that are relabelled are steps as well, but
 	// are not part of the totals.
-	Moves string `json:"moves,omitempty"`
+	Moves []string `json:"moves,omitempty"`
 	// Hold is the first gate that keeps the plan from starting anything.
 	Hold  *Reason `json:"hold,omitempty"`
 	Steps []Step  `json:"steps"`
@@ -105,6 +105,14 @@ type Plan struct {
 // HasChanges tells whether anything is left to do, now or once the hold is lifted.
 func (p Plan) HasChanges() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return !s.State.Settled() })
+}
+
+// Noun is what one of the things that are being moved is called: its kind, or "workload" where there are several.
+func (p Plan) Noun() string {
+	if len(p.Moves) == 1 {
+		return p.Moves[0]
+	}
+	return "workload"
 }
 
 // Counts are steps by state.
@@ -123,7 +131,7 @@ func (p Plan) Counts() Counts {
 	var c Counts
 	for i := range p.Steps {
 		step := &p.Steps[i]
-		if step.Uncounted || p.Moves != "" && step.Object.Kind != p.Moves {
+		if step.Uncounted || len(p.Moves) > 0 && !slices.Contains(p.Moves, step.Object.Kind) {
 			continue
 		}
 		switch {

@@ -57,7 +57,7 @@ func TestCounts(t *testing.T) {
 		t.Errorf("of what moves (-want +got):\n%s", diff)
 	}
 
-	plan.Moves = ""
+	plan.Moves = nil
 	want = Counts{Total: 11, Pending: 4, Running: 2, Done: 3, Failed: 2, Skipped: 2}
 	if diff := cmp.Diff(want, plan.Counts()); diff != "" {
 		t.Errorf("of everything (-want +got):\n%s", diff)

@@ -53,6 +53,7 @@ func TestStoryExamplesResolveAsDocumented(t *testing.T) {
 	settings := func(change func(*v1.MigrationSettings)) v1.MigrationSettings {
 		settings := v1.MigrationSettings{
 			Strategy:            v1.WorkloadMigrationStrategyBatched,
+			WorkloadKinds:       []v1.WorkloadKind{v1.WorkloadKindDeployment},
 			BatchSize:           1,
 			DelayBetweenBatches: 30 * time.Second,
 			ReadinessTimeout:    5 * time.Minute,

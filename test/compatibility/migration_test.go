@@ -45,7 +45,7 @@ func TestStoryAPIValidationAndDefaults(t *testing.T) {
 			Strategy: v1.WorkloadMigrationStrategyBatched,
 			Batched: &v1.BatchedMigrationConfig{
 				BatchSize: ptr.To[int32](1), DelayBetweenBatches: ptr.To[v1.Duration]("30s"), ReadinessTimeout: ptr.To[v1.Duration]("5m"),
-				FailurePolicy: v1.FailurePolicyContinueOnError,
+				FailurePolicy: v1.FailurePolicyContinueOnError, WorkloadKinds: []v1.WorkloadKind{v1.WorkloadKindDeployment},
 			},
 		}
 		if diff := cmp.Diff(want, stored(t, batched(`{}`))); diff != "" {

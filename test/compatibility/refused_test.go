@@ -48,6 +48,9 @@ func TestStoryInvalidObjectsAreRefused(t *testing.T) {
 		"timeout in words":            {batched(`{readinessTimeout: 5 minutes}`), migration + ".batched.readinessTimeout", "must be a duration"},
 		"timeout negative":            {batched(`{readinessTimeout: -1s}`), migration + ".batched.readinessTimeout", "not negative"},
 		"timeout beyond all ages":     {batched(`{readinessTimeout: 99999999h}`), migration + ".batched.readinessTimeout", "must be a duration"},
+		"kind that cannot move":       {batched(`{workloadKinds: [Deployment, Job]}`), migration + ".batched.workloadKinds[1]", `"StatefulSet"`},
+		"kind twice":                  {batched(`{workloadKinds: [Deployment, Deployment]}`), migration + ".batched.workloadKinds[1]", "Duplicate"},
+		"no kind":                     {batched(`{workloadKinds: []}`), migration + ".batched.workloadKinds", "at least 1"},
 		"unknown update type":         {istio(`{updateStrategy: {type: Recreate}}`), "spec.updateStrategy.type", `"RevisionBased"`},
 		"negative grace period": {
 			istio(`{updateStrategy: {inactiveRevisionDeletionGracePeriodSeconds: -1}}`),

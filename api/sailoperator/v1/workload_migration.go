@@ -11,7 +11,7 @@ import (
 
 // WorkloadMigrationConfig says whether and how workloads follow the active revision.
 type WorkloadMigrationConfig struct {
-	// Batched restarts Deployments on the active revision, a few at a time.
+	// Batched restarts workloads on the active revision, a few at a time.
 	// Empty: workloads stay where they are.
 	// +kubebuilder:default=""
 	// +optional
@@ -35,7 +35,14 @@ const (
 
 // BatchedMigrationConfig is the pace and the bounds of a batched migration.
 type BatchedMigrationConfig struct {
-	// How many Deployments may be restarting at the same time.
+	// Kinds of workloads that are moved. Workloads of other kinds stay, and are listed with what to do about them.
+	// +kubebuilder:default={Deployment}
+	// +kubebuilder:validation:MinItems=1
+	// +listType=set
+	// +optional
+	WorkloadKinds []WorkloadKind `json:"workloadKinds,omitempty"`
+
+	// How many workloads may be restarting at the same time.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +optional
@@ -53,7 +60,7 @@ type BatchedMigrationConfig struct {
 	// +optional
 	MaxVersion *string `json:"maxVersion,omitempty"`
 
-	// How long a restarted Deployment may take to become ready before it counts as failed, such as 5m.
+	// How long a restarted workload may take to become ready before it counts as failed, such as 5m.
 	// +kubebuilder:default="5m"
 	// +optional
 	ReadinessTimeout *Duration `json:"readinessTimeout,omitempty"`
@@ -64,6 +71,18 @@ type BatchedMigrationConfig struct {
 	// +optional
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 }
+
+// WorkloadKind is a kind of workloads that can be moved.
+//
+// +kubebuilder:validation:Enum=Deployment;StatefulSet;DaemonSet
+type WorkloadKind string
+
+// The kinds that can be moved.
+const (
+	WorkloadKindDeployment  WorkloadKind = "Deployment"
+	WorkloadKindStatefulSet WorkloadKind = "StatefulSet"
+	WorkloadKindDaemonSet   WorkloadKind = "DaemonSet"
+)
 
 // FailurePolicy says what a failed workload means for those after it.
 //
@@ -89,6 +108,7 @@ const (
 // +kubebuilder:object:generate=false
 type MigrationSettings struct {
 	Strategy            WorkloadMigrationStrategy
+	WorkloadKinds       []WorkloadKind
 	BatchSize           int
 	DelayBetweenBatches time.Duration
 	ReadinessTimeout    time.Duration
@@ -101,6 +121,7 @@ type MigrationSettings struct {
 // for objects that were stored without the schema's checks.
 func (c *WorkloadMigrationConfig) Settings() (MigrationSettings, error) {
 	settings := MigrationSettings{
+		WorkloadKinds:       []WorkloadKind{WorkloadKindDeployment},
 		BatchSize:           DefaultBatchSize,
 		DelayBetweenBatches: DefaultDelayBetweenBatches,
 		ReadinessTimeout:    DefaultReadinessTimeout,
@@ -126,6 +147,16 @@ func (b *BatchedMigrationConfig) resolve(settings *MigrationSettings) (errs []er
 	}
 	refuse := func(field string, err error) {
 		errs = append(errs, fmt.Errorf("workloadMigration.batched.%s: %w", field, err))
+	}
+	if len(b.WorkloadKinds) > 0 {
+		settings.WorkloadKinds = b.WorkloadKinds
+	}
+	for _, kind := range b.WorkloadKinds {
+		switch kind {
+		case WorkloadKindDeployment, WorkloadKindStatefulSet, WorkloadKindDaemonSet:
+		default:
+			refuse("workloadKinds", fmt.Errorf("%q is not known", kind))
+		}
 	}
 	if b.BatchSize != nil {
 		settings.BatchSize = int(*b.BatchSize)

@@ -13,6 +13,7 @@ import (
 
 func TestSettings(t *testing.T) {
 	defaults := MigrationSettings{
+		WorkloadKinds:       []WorkloadKind{WorkloadKindDeployment},
 		BatchSize:           1,
 		DelayBetweenBatches: 30 * time.Second,
 		ReadinessTimeout:    5 * time.Minute,
@@ -59,6 +60,12 @@ func TestSettings(t *testing.T) {
 			batched(BatchedMigrationConfig{MaxVersion: ptr.To("v1.26.0-rc.1")}),
 			with(func(s *MigrationSettings) { s.MaxVersion = semver.MustParse("1.26.0-rc.1") }),
 		},
+		"kinds": {
+			batched(BatchedMigrationConfig{WorkloadKinds: []WorkloadKind{WorkloadKindStatefulSet, WorkloadKindDaemonSet}}),
+			with(func(s *MigrationSettings) {
+				s.WorkloadKinds = []WorkloadKind{WorkloadKindStatefulSet, WorkloadKindDaemonSet}
+			}),
+		},
 		"fail fast": {
 			batched(BatchedMigrationConfig{FailurePolicy: FailurePolicyFailFast}),
 			with(func(s *MigrationSettings) { s.FailurePolicy = FailurePolicyFailFast }),
@@ -89,6 +96,7 @@ func TestSettingsOfUncheckedObjects(t *testing.T) {
 		"version without patch": {`{"batched":{"maxVersion":"1.26"}}`, "batched.maxVersion"},
 		"version in words":      {`{"batched":{"maxVersion":"latest"}}`, "batched.maxVersion"},
 		"unknown policy":        {`{"batched":{"failurePolicy":"Retry"}}`, "batched.failurePolicy"},
+		"unknown kind":          {`{"batched":{"workloadKinds":["Job"]}}`, "batched.workloadKinds"},
 		"unknown strategy":      {`{"strategy":"Canary"}`, "strategy"},
 	}
 	for name, tc := range cases {

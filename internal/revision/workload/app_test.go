@@ -18,9 +18,12 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
-// app is a Deployment with the controller that replaces its pods one by one, a new one before an old one.
+// app is a Deployment with the controller that replaces its pods one by one, a new one before an old one. With another kind,
+// it is what that kind has in common with a Deployment, with the controller of that kind.
 type app struct {
 	*cluster
+	kind     string
+	onDelete bool
 	*appsv1.Deployment
 	// takes is how long a pod needs to get ready. On the revision brokenOn it never does.
 	takes    time.Duration
@@ -53,7 +56,7 @@ type appPod struct {
 // deploy is a Deployment that has been running for an hour.
 func (c *cluster) deploy(name string, options ...func(*app)) *app {
 	d, _ := makeDeployment(name)
-	a := &app{cluster: c, Deployment: d, takes: 10 * time.Second, deadline: 10 * time.Minute}
+	a := &app{cluster: c, kind: kindDeployment, Deployment: d, takes: 10 * time.Second, deadline: 10 * time.Minute}
 	for _, option := range options {
 		option(a)
 	}
@@ -130,7 +133,8 @@ func (c *cluster) underway() int {
 
 // update is a write by anybody. Its controller sees it a second later.
 func (a *app) update(d *appsv1.Deployment) {
-	if !equality.Semantic.DeepEqual(a.Deployment.Spec, d.Spec) || !equality.Semantic.DeepEqual(a.Deployment.Annotations, d.Annotations) {
+	if !equality.Semantic.DeepEqual(a.Deployment.Spec, d.Spec) ||
+		a.kind == kindDeployment && !equality.Semantic.DeepEqual(a.Deployment.Annotations, d.Annotations) {
 		d.Generation = a.Generation + 1
 	}
 	if !equality.Semantic.DeepEqual(a.Deployment.Spec.Template, d.Spec.Template) {
@@ -144,7 +148,7 @@ func (a *app) update(d *appsv1.Deployment) {
 func (a *app) publish(d *appsv1.Deployment) {
 	a.ResourceVersion = a.nextVersion()
 	d.Generation, d.ResourceVersion = a.Generation, a.ResourceVersion
-	a.controllers.saw(kindDeployment, a.Deployment, false)
+	a.controllers.saw(a.kind, a.object(), false)
 }
 
 // edit is a change that its owner makes.
@@ -173,7 +177,7 @@ func (a *app) remove() {
 	for len(a.pods) > 0 {
 		a.destroy(0)
 	}
-	a.controllers.saw(kindDeployment, a.Deployment, true)
+	a.controllers.saw(a.kind, a.object(), true)
 }
 
 func (a *app) template() int {
@@ -189,6 +193,10 @@ func (a *app) template() int {
 // act is what its controller does about it now.
 func (a *app) act() {
 	a.acts = time.Time{}
+	if a.kind != kindDeployment {
+		a.replaceInPlace()
+		return
+	}
 	template := a.template()
 	progress := false
 	for {
@@ -342,6 +350,10 @@ func (a *app) podObject(p appPod) *metav1.PartialObjectMetadata {
 	object.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: a.Name + "-" + hash, Controller: ptr.To(true),
 	}}
+	if a.kind != kindDeployment {
+		object.Labels = nil
+		object.OwnerReferences[0].Kind, object.OwnerReferences[0].Name = a.kind, a.Name
+	}
 	if p.revision != "" {
 		object.Annotations = map[string]string{v1.AnnotationRevision: p.revision}
 	}

@@ -331,15 +331,21 @@ func halfway(d *appsv1.Deployment, pods inventory.Pods) {
 	since("ReplicaSetUpdated", 1)(d, pods)
 }
 
-// unmanagedWorkload is a workload of another kind: "apps/v1 StatefulSet shop/db".
-func unmanagedWorkload(text, revision string, count int) part {
+// unmanagedWorkload is a workload of another kind, "batch/v1 Job shop/report", with labels of its pods.
+func unmanagedWorkload(text, revision string, count int, labels ...string) part {
 	var w inventory.Owner
 	var name string
 	if _, err := fmt.Sscan(text, &w.APIVersion, &w.Kind, &name); err != nil {
 		panic(err)
 	}
 	w.Namespace, w.Name, _ = strings.Cut(name, "/")
-	return func(o *Observed) { o.Inventory.Pods[w] = inventory.Pods{revision: count} }
+	return func(o *Observed) {
+		o.Inventory.Pods[w] = inventory.Pods{revision: count}
+		if o.Inventory.Samples == nil {
+			o.Inventory.Samples = map[inventory.Owner]inventory.Sample{}
+		}
+		o.Inventory.Samples[w] = inventory.Sample{Name: w.Name + "-5d4f8-x7k2p", Labels: labelled(strings.Join(labels, ","))}
+	}
 }
 
 // refuses is an API server that does not let an object be written: "shop" or "shop/cart".

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -274,7 +275,7 @@ func (a *api) Patch(_ context.Context, object client.Object, patch client.Patch,
 	if ns := a.namespaces[name.Name]; name.Namespace == "" && ns != nil {
 		live = ns
 	}
-	if app := a.apps[name.String()]; app != nil {
+	if app := a.apps[name.String()]; app != nil && reflect.TypeOf(app.object()) == reflect.TypeOf(object) {
 		live = app.Deployment
 	}
 	if live == nil {
@@ -299,10 +300,10 @@ func (a *api) Patch(_ context.Context, object client.Object, patch client.Patch,
 	changed := encode(a.t, merged(before, change))
 	switch live := live.(type) {
 	case *appsv1.Deployment:
-		now := object.(*appsv1.Deployment)
-		*now = appsv1.Deployment{}
+		app, now := a.apps[name.String()], &appsv1.Deployment{}
 		decode(a.t, changed, now)
-		a.apps[name.String()].wrote(now)
+		app.wrote(now)
+		decode(a.t, encode(a.t, app.object()), object)
 	case *metav1.PartialObjectMetadata:
 		now := object.(*metav1.PartialObjectMetadata)
 		*now = metav1.PartialObjectMetadata{}

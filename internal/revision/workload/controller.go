@@ -1,5 +1,5 @@
 // Package workload is the controller of the passage revision that moves workloads to the active revision of their Istio:
-// first the labels of namespaces, then Deployments, in batches.
+// first the labels of namespaces, then Deployments, StatefulSets and DaemonSets, in batches.
 package workload
 
 import (
@@ -31,14 +31,14 @@ import (
 
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios;istiorevisions;istiorevisiontags,verbs=list;watch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios/status,verbs=patch
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=apps,resources=daemonsets;deployments;statefulsets,verbs=list;watch;patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to the manager. The client reads Istios, revisions and tags from the manager's cache, its own
-// writes included; workloadCache has Deployments, with the options of the package inventory, and usageCache namespaces and
+// writes included; workloadCache has workloads, with the options of the package inventory, and usageCache namespaces and
 // pods, with those of the package usage, and what charts install.
 func Setup(mgr ctrl.Manager, consistent client.Client, workloadCache, usageCache cache.Cache) error {
 	ctx := context.Background()

@@ -11,12 +11,13 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// TestCrashAtEveryWrite kills the operator after its k-th write, for every k of a migration of ten workloads, and again
+// TestCrashAtEveryWrite kills the operator after its k-th write, for every k of a migration of twelve workloads, and again
 // right after it came back. It must end where an undisturbed one ends, with nothing restarted twice and no failure
 // forgotten.
 func TestCrashAtEveryWrite(t *testing.T) {
 	setup := func(c *cluster) {
-		c.settings(3, "30s").ReadinessTimeout = ptr.To[v1.Duration]("2m")
+		settings := c.settings(3, "30s")
+		settings.ReadinessTimeout, settings.WorkloadKinds = ptr.To[v1.Duration]("2m"), allKinds
 		c.tags = []v1.IstioRevisionTag{*makeTag("prod", "Istio/default", old)}
 		c.namespace("own", "")
 		c.namespace("web", rev("prod"))
@@ -29,6 +30,8 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		c.deploy("own/slow", labels(rev(old)), takes(50))
 		c.deploy("web/first", notes(v1.AnnotationMigrationBatch, "-1"))
 		c.deploy("web/front")
+		c.deploy("web/agent", ofKind(kindDaemonSet))
+		c.deploy("web/db", ofKind(kindStatefulSet))
 		c.upgradeOn(0, "v1.26.0")
 	}
 	// end is what must be the same.
@@ -71,7 +74,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	}
 	undisturbed := run(t, 0, never)
 	want := endOf(undisturbed)
-	if want.State != v1.WorkloadMigrationStateFailed || want.Total != 10 || want.Migrated != 9 || len(want.Failures) != 1 {
+	if want.State != v1.WorkloadMigrationStateFailed || want.Total != 12 || want.Migrated != 11 || len(want.Failures) != 1 {
 		t.Fatalf("this is not the migration that is meant: %+v", want)
 	}
 	for what, n := range want.Restarts {

@@ -106,6 +106,6 @@ func (p planner) isUsed(name string) bool {
 		}
 	}
 	return slices.ContainsFunc(p.Inventory.Workloads, func(w *inventory.Workload) bool {
-		return usage.Choose(p.Inventory.Namespaces[w.Namespace].Labels, w.PodLabels).Name == name
+		return p.moves(w.Kind) && usage.Choose(p.Inventory.Namespaces[w.Namespace].Labels, w.PodLabels).Name == name
 	})
 }

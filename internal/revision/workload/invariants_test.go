@@ -107,7 +107,7 @@ func (d dice) judge(c *cluster, failFast bool) {
 				c.t.Errorf("in the end, %s still chooses %s", a.key(), name)
 			}
 		case name != goal && name != "prod" && name != "default", on == goal || stopped:
-		case failedAs(a, v1.ReasonTimeout) && a.brokenOn == goal, failedAs(a, v1.ReasonWrongRevision):
+		case failedAs(a, v1.ReasonTimeout) && (a.brokenOn == goal || a.brokenOn != "" && a.kind == kindStatefulSet), failedAs(a, v1.ReasonWrongRevision):
 		default:
 			c.t.Errorf("in the end, %s runs on %s", a.key(), on)
 		}

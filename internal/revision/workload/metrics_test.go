@@ -49,7 +49,7 @@ func TestMetrics(t *testing.T) {
 	}
 	observe := func(seconds, batch int, steps ...passage.Step) {
 		now = at(seconds)
-		m.observe(istio, passage.Decision{Plan: passage.Plan{Moves: kindDeployment, Steps: steps}, Batch: batch})
+		m.observe(istio, passage.Decision{Plan: passage.Plan{Moves: []string{kindDeployment}, Steps: steps}, Batch: batch})
 	}
 	states := func(pending, running, done, failed, skipped float64) map[string]float64 {
 		return map[string]float64{

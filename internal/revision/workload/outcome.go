@@ -76,9 +76,25 @@ func outcomeOf(w *inventory.Workload, pods inventory.Pods, mark Mark, timeout ti
 			return o.fail(mark, now, v1.ReasonWrongRevision, "its pods came up with %s instead of %s",
 				strings.Join(wrongRevisionPods, " and "), mark.Target)
 		}
-		return o.fail(mark, now, v1.ReasonTimeout, "Readiness timeout exceeded after %s", timeout)
+		return o.fail(mark, now, v1.ReasonTimeout, "Readiness timeout exceeded after %s%s", timeout, unreadyPodAdvice(w))
 	}
 	return o
+}
+
+// unreadyPodAdvice is what to do about a workload that goes neither on nor back by itself.
+func unreadyPodAdvice(w *inventory.Workload) string {
+	if !w.Ordered || w.Rollout.Ready >= w.Replicas {
+		return ""
+	}
+	return "; a StatefulSet replaces no pod while one is not ready: remove the cause, and delete that pod"
+}
+
+// waitsForUser tells whether the controller of a workload has done what it does by itself, and replaces no more pods until
+// the user does something.
+func waitsForUser(w *inventory.Workload) bool {
+	r := w.Rollout
+	return r.ObservedGeneration >= w.Generation && r.Ready == w.Replicas &&
+		(w.OnDelete || w.Partition > 0 && r.Updated >= w.Replicas-w.Partition)
 }
 
 func (o outcome) fail(mark Mark, now time.Time, code v1.Reason, format string, args ...any) outcome {

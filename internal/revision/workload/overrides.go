@@ -56,8 +56,10 @@ func timeoutOf(w *inventory.Workload, usual time.Duration) time.Duration {
 }
 
 const (
-	kindDeployment = "Deployment"
-	kindNamespace  = "Namespace"
+	kindDaemonSet   = "DaemonSet"
+	kindDeployment  = "Deployment"
+	kindNamespace   = "Namespace"
+	kindStatefulSet = "StatefulSet"
 )
 
 func objectOf(w *inventory.Workload) passage.Object {

@@ -32,9 +32,14 @@ func relabelPatch(seen inventory.Namespace, step passage.Step) objectPatch {
 
 // movePatch restarts a workload on the target, unless its rollout leads there already, and marks it.
 func movePatch(o Observed, seen *inventory.Workload, step passage.Step, run, now time.Time) objectPatch {
+	generation := seen.Generation + 1
+	if step.Action == ActionContinue && seen.Kind != kindDeployment {
+		// Only of a Deployment is a change of annotations a new generation.
+		generation = seen.Generation
+	}
 	c := markPatch(seen, Mark{
 		UID: seen.UID, Retry: o.retryRequest(), Istio: o.Istio.Name, Target: step.To, From: step.From, Action: step.Action,
-		Run: run, Batch: step.Batch, Started: now, Generation: seen.Generation + 1,
+		Run: run, Batch: step.Batch, Started: now, Generation: generation,
 	})
 	template := map[string]any{}
 	switch step.Action {

@@ -24,7 +24,7 @@ const (
 	ActionStay passage.Action = "stay"
 )
 
-// Plan decides what to do about the workloads of an Istio. Namespaces come first, then Deployments, and last the
+// Plan decides what to do about the workloads of an Istio. Namespaces come first, then those that are moved, and last the
 // workloads that are not moved and keep an old revision in use.
 func Plan(o Observed, now time.Time) passage.Plan {
 	plan, _, _ := newPlanner(o, now).plan()
@@ -59,7 +59,7 @@ func (p planner) plan() (plan passage.Plan, ended []endedMove, deadline time.Tim
 		Passage: v1.PassageMigration,
 		Subject: passage.Object{APIVersion: v1.GroupVersion.String(), Kind: v1.IstioKind, Name: p.Istio.Name},
 		Target:  p.Target.Name,
-		Moves:   kindDeployment,
+		Moves:   p.kinds,
 		Hold:    passage.FirstHold(p, gates...),
 		Steps:   []passage.Step{},
 	}
@@ -69,8 +69,19 @@ func (p planner) plan() (plan passage.Plan, ended []endedMove, deadline time.Tim
 	}
 	ended = p.endedMoves
 	plan.Steps = slices.Grow(append(plan.Steps, p.namespaceSteps()...), len(p.Inventory.Workloads))
+	followed := map[inventory.Owner]bool{}
 	for i, w := range p.Inventory.Workloads {
 		step, result := p.workloadStep(w, p.marks[i])
+		if !p.moves(w.Kind) {
+			if step == nil || step.StartedAt.IsZero() || step.State == passage.Failed {
+				continue
+			}
+			// What was started before the kind was left out is seen through.
+			followed[w.Owner()] = true
+			if !slices.Contains(plan.Moves, w.Kind) {
+				plan.Moves = append(slices.Clone(plan.Moves), w.Kind)
+			}
+		}
 		if step != nil {
 			plan.Steps = append(plan.Steps, *step)
 		}
@@ -84,14 +95,16 @@ func (p planner) plan() (plan passage.Plan, ended []endedMove, deadline time.Tim
 		}
 		deadline = earliest(deadline, result.deadline)
 	}
-	plan.Steps = append(plan.Steps, p.unmanagedWorkloads()...)
+	plan.Steps = append(plan.Steps, p.unmanagedWorkloads(followed)...)
 	return plan, ended, deadline
 }
 
 // planner has what is the same for all workloads of one plan.
 type planner struct {
 	Observed
-	now      time.Time
+	now time.Time
+	// kinds are those that are moved.
+	kinds    []string
 	matches  map[string]nameMatch
 	timeout  time.Duration
 	runStart time.Time
@@ -117,6 +130,9 @@ func newPlanner(o Observed, now time.Time) planner {
 		timeout: settings.ReadinessTimeout, runStart: o.lastRunStart(), retry: o.retryRequest(),
 		marks: o.marks.marksOf(o.Inventory.Workloads), nextBatchStart: map[int]time.Time{},
 		abandoned: map[types.UID]bool{},
+	}
+	for _, kind := range settings.WorkloadKinds {
+		p.kinds = append(p.kinds, string(kind))
 	}
 	starts := map[int]time.Time{}
 	for i, w := range o.Inventory.Workloads {
@@ -151,6 +167,9 @@ func newPlanner(o Observed, now time.Time) planner {
 	}
 	return p
 }
+
+// moves tells whether workloads of a kind are moved.
+func (p planner) moves(kind string) bool { return slices.Contains(p.kinds, kind) }
 
 // unwrittenMark is the mark of an ended move that could not be written, or nil.
 func (p planner) unwrittenMark(w *inventory.Workload, mark *Mark) *Mark {

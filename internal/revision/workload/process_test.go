@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ import (
 )
 
 const kindPodOfApp = "Pod"
+
+var watchedKinds = []string{kindNamespace, kindPodOfApp, kindDaemonSet, kindDeployment, kindStatefulSet}
 
 // process is the controller, from its start until it is killed. It is woken up by nothing but what would wake it up in a
 // real cluster: news of workloads, a change of an Istio, a revision or a tag, and the time that it asked for.
@@ -43,7 +46,7 @@ func (c *cluster) start(mayWrite func() bool) *process {
 		informers: map[string]*controllertest.FakeInformer{},
 		triggered: true,
 	}
-	for _, kind := range []string{kindNamespace, kindPodOfApp, kindDeployment} {
+	for _, kind := range watchedKinds {
 		p.informers[kind] = controllertest.NewFakeInformer(controllertest.Synced)
 	}
 	workloads := inventory.New(func() { p.triggered = true })
@@ -67,7 +70,7 @@ func (c *cluster) start(mayWrite func() bool) *process {
 		p.saw(kindPodOfApp, pod, false)
 	}
 	for _, a := range c.sorted() {
-		p.saw(kindDeployment, a.Deployment, false)
+		p.saw(a.kind, a.object(), false)
 		for _, pod := range a.pods {
 			p.saw(kindPodOfApp, a.podObject(pod), false)
 		}
@@ -86,7 +89,7 @@ func (f feeds) GetInformer(_ context.Context, object client.Object, _ ...cache.I
 	if kind := object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return f.informers[kind], nil
 	}
-	return f.informers[kindDeployment], nil
+	return f.informers[reflect.TypeOf(object).Elem().Name()], nil
 }
 
 // saw is an event, of which the process hears later.
@@ -106,7 +109,7 @@ func (p *process) saw(kind string, object client.Object, deleted bool) {
 
 // hear delivers events, in their order for each kind.
 func (p *process) hear(all bool) {
-	for _, kind := range []string{kindNamespace, kindPodOfApp, kindDeployment} {
+	for _, kind := range watchedKinds {
 		events := p.unheard[kind]
 		count := len(events)
 		switch {

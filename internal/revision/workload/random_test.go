@@ -55,6 +55,7 @@ func (d dice) pick(names ...string) string { return names[d.IntN(len(names))] }
 func (d dice) play(c *cluster) {
 	settings := c.settings(int32(1+d.IntN(4)), d.seconds(0, 30).String())
 	settings.ReadinessTimeout = ptr.To(v1.Duration(d.seconds(30, 180).String()))
+	settings.WorkloadKinds = allKinds
 	if d.chance(20) {
 		settings.FailurePolicy = v1.FailurePolicyFailFast
 	}
@@ -129,6 +130,10 @@ func (d dice) deploy(c *cluster) {
 		}
 		if d.chance(10) {
 			a.deadline = 0
+		}
+		if d.chance(30) {
+			ofKind(d.pick(kindStatefulSet, kindDaemonSet))(a)
+			a.Spec.Paused = false
 		}
 	})
 	c.tell("* %s appears", name)

@@ -131,10 +131,10 @@ func migratedConditionOf(o Observed, d passage.Decision) *metav1.Condition {
 			describeSkipped(d.Plan)))
 	case left > 0:
 		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrating,
-			"Deployments are being moved to %s%s", o.Target.Name, describeSkipped(d.Plan)))
+			"%ss are being moved to %s%s", d.Plan.Noun(), o.Target.Name, describeSkipped(d.Plan)))
 	}
 	return condition(metav1.ConditionTrue, passage.Because(v1.ReasonMigrated,
-		"no Deployment is left to be moved to %s%s", o.Target.Name, describeSkipped(d.Plan)))
+		"no %s is left to be moved to %s%s", d.Plan.Noun(), o.Target.Name, describeSkipped(d.Plan)))
 }
 
 // Interrupted tells whether a migration of the Istio is unfinished. Without a strategy, only a migration that was started

@@ -49,6 +49,13 @@ func (p planner) workloadStep(seen *inventory.Workload, mark *Mark) (*passage.St
 		return p.unstartedStep(seen, nil), outcome{}
 	}
 	result := p.outcomeOf(seen, *mark)
+	if result.state != passage.Done && waitsForUser(seen) {
+		if why := p.manualReason(p.workload(seen)); why != nil {
+			step := p.newStep(seen)
+			step.State, step.Action, step.From, step.Reason = passage.Skipped, ActionStay, mark.From, *why
+			return step, outcome{}
+		}
+	}
 	switch {
 	case mark.Action == ActionContinue && result.state == passage.Running && mark.Run.Equal(p.runStart) &&
 		len(otherRevisions(p.podsOf(seen), p.Target.Name)) > 0:
@@ -136,6 +143,8 @@ type workload struct {
 	match  nameMatch
 	// ownLabel is set when its own pod template names an outdated revision.
 	ownLabel bool
+	// fixed is the revision that its own pod template names while injection is off, as that of a gateway does; by is how.
+	fixed, by string
 }
 
 // unstartedStep is the step of a workload that was not moved yet, or nil if it is not part of this migration. With the mark
@@ -163,7 +172,7 @@ func (p planner) unstartedStep(seen *inventory.Workload, failed *Mark) *passage.
 	if step.From == "" && w.ownLabel {
 		step.From = seen.PodLabels[v1.LabelRevision]
 	} else if step.From == "" {
-		step.From = w.choice.Name
+		step.From = cmp.Or(w.choice.Name, w.fixed)
 	}
 	if p.rewritesLabel(w) {
 		step.Action = ActionRelabel
@@ -202,7 +211,7 @@ func (p planner) withOverrides(step *passage.Step, w workload, more ...stateReas
 		{passage.Failed, unreadable},
 		{passage.Failed, p.refusalReason(w)},
 	}, more...)
-	stateReasons = append(stateReasons, stateReason{passage.Failed, p.unreportedReason()})
+	stateReasons = append(stateReasons, stateReason{passage.Skipped, p.manualReason(w)}, stateReason{passage.Failed, p.unreportedReason()})
 	for _, v := range stateReasons {
 		if v.why != nil {
 			step.State, step.Reason = v.state, *v.why
@@ -230,9 +239,25 @@ func (p planner) workload(seen *inventory.Workload) workload {
 	if seen.PodAnnotations[v1.LabelSidecarInject] != "false" {
 		w.choice = usage.Choose(p.Inventory.Namespaces[seen.Namespace].Labels, seen.PodLabels)
 	}
+	if w.choice.Name == "" {
+		w.fixed, w.by = fixedRevision(seen, len(w.old) > 0)
+	}
 	w.match = p.matchOf(w.choice.Name)
 	w.ownLabel = w.choice.Name != "" && p.matchOf(seen.PodLabels[v1.LabelRevision]).revisionMatch == outdated
 	return w
+}
+
+// fixedRevision is the revision that a pod template names itself, which no restart changes, and how. The label alone, without
+// pods that have a proxy, is that of a control plane.
+func fixedRevision(w *inventory.Workload, proxies bool) (revision, by string) {
+	off := w.PodLabels[v1.LabelSidecarInject] == "false" || w.PodAnnotations[v1.LabelSidecarInject] == "false"
+	switch {
+	case w.PodAnnotations[v1.AnnotationRevision] != "":
+		return w.PodAnnotations[v1.AnnotationRevision], "annotation " + v1.AnnotationRevision
+	case off && w.PodLabels[v1.LabelRevision] != "" && (proxies || w.Gateway != ""):
+		return w.PodLabels[v1.LabelRevision], "label " + v1.LabelRevision
+	}
+	return "", ""
 }
 
 // outdatedRevisions are the revisions of the same Istio, other than the target, that pods run.
@@ -251,7 +276,7 @@ func joinRevisions(revisions []string) string { return strings.Join(revisions, "
 
 // isBehind tells whether pods run, or labels name, an outdated revision.
 func (p planner) isBehind(w workload) bool {
-	return len(w.old) > 0 || w.match.revisionMatch == outdated || w.ownLabel
+	return len(w.old) > 0 || w.match.revisionMatch == outdated || w.ownLabel || p.matchOf(w.fixed).revisionMatch == outdated
 }
 
 // rewritesLabel tells whether the pods have a label of their own that is to name the target.
@@ -302,6 +327,12 @@ func (p planner) skipReason(w workload, asked overrides) *passage.Reason {
 		return passage.NewReason(v1.ReasonSkippedByUser, "annotation %s is set%s", v1.AnnotationSkipMigration, next)
 	case w.Paused:
 		return passage.NewReason(v1.ReasonDeploymentPaused, "spec.paused is set%s", next)
+	case w.fixed != "" && w.Gateway != "":
+		return passage.NewReason(v1.ReasonNamesRevision, "its pod template names %s by %s, and a restart does not move it; set label %s of Gateway %s/%s to %s",
+			w.fixed, w.by, v1.LabelRevision, w.Namespace, w.Gateway, p.Target.Name)
+	case w.fixed != "":
+		return passage.NewReason(v1.ReasonNamesRevision, "its pod template names %s by %s, with injection off, and a restart does not move it; set %s to %s",
+			w.fixed, w.by, w.by, p.Target.Name)
 	case w.choice.Name == "":
 		return passage.NewReason(v1.ReasonInjectionOff, "injection is disabled; its pods keep the sidecar of %s until a restart",
 			joinRevisions(w.old))
@@ -316,6 +347,23 @@ func (p planner) skipReason(w workload, asked overrides) *passage.Reason {
 	case unknown:
 		return passage.NewReason(v1.ReasonUnknownRevision,
 			"label %s names %s, which is neither a revision nor a tag; correct the label", w.choice.Label, w.choice.Name)
+	}
+	return nil
+}
+
+// manualReason is why the controller of a workload replaces none of its pods, or not all of them; nil if it does.
+func (p planner) manualReason(w workload) *passage.Reason {
+	switch relabel := p.rewritesLabel(w); {
+	case w.Replicas == 0:
+		return nil
+	case w.OnDelete && relabel:
+		return passage.NewReason(v1.ReasonOnDelete, "spec.updateStrategy.type is OnDelete; set label %s of its pod template to %s, "+
+			"and delete its pods", v1.LabelRevision, p.Target.Name)
+	case w.OnDelete:
+		return passage.NewReason(v1.ReasonOnDelete, "spec.updateStrategy.type is OnDelete; delete its pods, and new ones start on %s", p.Target.Name)
+	case w.Partition > 0:
+		return passage.NewReason(v1.ReasonPartition, "spec.updateStrategy.rollingUpdate.partition is %d, and keeps pods below that number "+
+			"from being replaced; set it to 0", w.Partition)
 	}
 	return nil
 }
@@ -371,39 +419,4 @@ func (p planner) wasMovedByOthers(w workload) bool {
 	rolled, ended := rolledOut(w.Workload, p.runStart, w.Generation)
 	over := p.Istio.Status.WorkloadMigration.CompletionTime
 	return rolled && !ended.IsZero() && (over == nil || !ended.After(over.Add(time.Second)))
-}
-
-// unmanagedWorkloads are the workloads of other kinds that run on an old revision.
-func (p planner) unmanagedWorkloads() []passage.Step {
-	var steps []passage.Step
-	for owner, pods := range p.Inventory.Pods {
-		if owner.Kind == kindDeployment {
-			continue
-		}
-		old := p.outdatedRevisions(pods)
-		if len(old) == 0 {
-			continue
-		}
-		how := "restart it when its pods' label names " + p.Target.Name
-		choice := usage.Choose(p.Inventory.Namespaces[owner.Namespace].Labels, nil)
-		switch means := p.matchOf(choice.Name); {
-		case p.leadsToTarget(choice):
-			how = "its next restart picks up the revision"
-		case choice.OfNamespace && means.description != "":
-			how = "its namespace selects " + means.description
-		}
-		steps = append(steps, passage.Step{
-			Object: passage.Object{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name},
-			Action: ActionStay, From: joinRevisions(old), To: p.Target.Name, State: passage.Skipped,
-			Reason: passage.Because(v1.ReasonKindNotMoved, "%s is not restarted by Fairlead; %s", owner.Kind, how),
-		})
-	}
-	slices.SortFunc(steps, func(a, b passage.Step) int {
-		return cmp.Or(
-			cmp.Compare(a.Object.Namespace, b.Object.Namespace),
-			cmp.Compare(a.Object.Kind, b.Object.Kind),
-			cmp.Compare(a.Object.Name, b.Object.Name),
-		)
-	})
-	return steps
 }

@@ -280,30 +280,6 @@ func TestWhoMoves(t *testing.T) {
 		},
 
 		// Other kinds keep an old revision alive.
-		"StatefulSet, DaemonSet and bare pod": {
-			[]part{
-				labelledShop, unmanagedWorkload("apps/v1 StatefulSet shop/db", old, 3), unmanagedWorkload("apps/v1 DaemonSet shop/agent", oldest, 2),
-				unmanagedWorkload("v1 Pod shop/debug", old, 1), unmanagedWorkload("batch/v1 Job shop/report", target, 1), unmanagedWorkload("apps/v1 StatefulSet web/db", foreign24, 1),
-			},
-			[]string{
-				moveNamespace,
-				`Skipped stay DaemonSet shop/agent from "default-v1-22-0", KindNotMoved: DaemonSet is not restarted by Fairlead` + nextRestart,
-				`Skipped stay Pod shop/debug from "default-v1-24-0", KindNotMoved: Pod is not restarted by Fairlead` + nextRestart,
-				`Skipped stay StatefulSet shop/db from "default-v1-24-0", KindNotMoved: StatefulSet is not restarted by Fairlead` + nextRestart,
-			},
-		},
-		"StatefulSet with a label of its own": {
-			[]part{namespace("shop", ""), unmanagedWorkload("apps/v1 StatefulSet shop/db", old, 3)},
-			[]string{`Skipped stay StatefulSet shop/db from "default-v1-24-0", KindNotMoved: StatefulSet is not restarted by Fairlead; restart it when its pods' label names default-v1-26-0`},
-		},
-		"StatefulSet through a tag": {
-			[]part{tag("prod", "Istio/default", target), namespace("shop", rev("prod")), unmanagedWorkload("apps/v1 StatefulSet shop/db", old, 3)},
-			[]string{`Skipped stay StatefulSet shop/db from "default-v1-24-0", KindNotMoved: StatefulSet is not restarted by Fairlead` + nextRestart},
-		},
-		"StatefulSet that is pinned": {
-			[]part{tag("stable", "IstioRevision/"+old, old), namespace("shop", rev("stable")), unmanagedWorkload("apps/v1 StatefulSet shop/db", old, 3)},
-			[]string{`Skipped stay StatefulSet shop/db from "default-v1-24-0", KindNotMoved: StatefulSet is not restarted by Fairlead; its namespace selects IstioRevisionTag stable, which is fixed to IstioRevision default-v1-24-0`},
-		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -302,6 +302,32 @@ func TestStory(t *testing.T) {
 				c.upgradeOn(0, "v1.26.0")
 			},
 		},
+		"all-kinds": {
+			title: "Deployments, StatefulSets and DaemonSets move in the same batches. One StatefulSet fails. When all go back, it stands still until its owner deletes the pod that is not ready. What only its owner can replace is listed.",
+			setup: func(c *cluster) {
+				settings := c.settings(2, "10s")
+				settings.ReadinessTimeout, settings.WorkloadKinds = ptr.To[v1.Duration]("1m"), allKinds
+				c.namespace("shop", rev(old))
+				c.deploy("shop/agent", ofKind(kindDaemonSet))
+				c.deploy("shop/cart")
+				c.deploy("shop/db", ofKind(kindStatefulSet))
+				c.deploy("shop/manual", ofKind(kindDaemonSet), onDelete, untouchable)
+				c.deploy("shop/queue", ofKind(kindStatefulSet), brokenOn(target))
+				c.upgradeOn(0, "v1.26.0")
+				c.upgradeOn(200, "v1.24.0")
+				c.on(230, "the pod of shop/queue that is not ready is deleted", c.apps["shop/queue"].evict)
+			},
+		},
+		"other-kinds-by-default": {
+			title: "Without workloadKinds only Deployments move. A StatefulSet and a DaemonSet are listed, and not touched.",
+			setup: func(c *cluster) {
+				c.settings(2, "10s")
+				c.shop("cart")
+				c.deploy("shop/agent", ofKind(kindDaemonSet), untouchable)
+				c.deploy("shop/db", ofKind(kindStatefulSet), untouchable)
+				c.upgradeOn(0, "v1.26.0")
+			},
+		},
 		"own-timeout": {
 			title: "The annotation sailoperator.io/readiness-timeout gives one workload more time than others, and another one less. Those that get there after their time are not told to have failed any more.",
 			setup: func(c *cluster) {

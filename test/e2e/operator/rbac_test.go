@@ -220,10 +220,23 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 	istio.Spec.Namespace = i.namespace
 	istio.Spec.Values = everything
 	istio.Spec.UpdateStrategy.InactiveRevisionDeletionGracePeriodSeconds = ptr.To[int64](0)
-	istio.Spec.UpdateStrategy.WorkloadMigration = &v1.WorkloadMigrationConfig{Strategy: v1.WorkloadMigrationStrategyBatched}
+	istio.Spec.UpdateStrategy.WorkloadMigration = &v1.WorkloadMigrationConfig{
+		Strategy: v1.WorkloadMigrationStrategyBatched,
+		Batched:  &v1.BatchedMigrationConfig{WorkloadKinds: []v1.WorkloadKind{v1.WorkloadKindDeployment, v1.WorkloadKindDaemonSet}},
+	}
 	nowhere := makeIstio("nowhere", "v1.31.0")
 	nowhere.Spec.Namespace = i.namespace + "-missing"
 	user := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.namespace + "-user"}}
+	agent := &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: user.Name, Name: "agent"},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "agent"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: "agent"}}},
+			},
+		},
+	}
 	tag := &v1.IstioRevisionTag{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	tag.Spec.TargetRef = v1.TargetReference{Kind: v1.IstioKind, Name: istio.Name}
 	metrics := operator.address(t, "metrics")
@@ -256,6 +269,13 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 				user.Labels = map[string]string{v1.LabelRevision: "default-v1-31-0"}
 				return nil
 			})
+			if err != nil {
+				return err
+			}
+			_, err = controllerutil.CreateOrPatch(ctx, i.Client, agent, func() error {
+				agent.Spec.Template.Labels[v1.LabelRevision] = "default-v1-31-0"
+				return nil
+			})
 			return err
 		}},
 		{"ask for another version", func(ctx context.Context) error {
@@ -273,6 +293,12 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 			}
 			if uses := user.Labels[v1.LabelRevision]; uses != "default-v1-31-1" {
 				return fmt.Errorf("namespace %s uses %s", user.Name, uses)
+			}
+			if err := i.Get(ctx, client.ObjectKeyFromObject(agent), agent); err != nil {
+				return err
+			}
+			if uses := agent.Spec.Template.Labels[v1.LabelRevision]; uses != "default-v1-31-1" {
+				return fmt.Errorf("DaemonSet %s uses %s", agent.Name, uses)
 			}
 			return nil
 		}},

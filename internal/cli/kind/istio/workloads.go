@@ -76,10 +76,10 @@ func actionText(s passage.Step) string {
 func (plan *workloadsPlan) summarize() string {
 	counts := plan.Counts()
 	left := counts.Pending + counts.Running
-	text := render.Count(left, "Deployment")
+	text := render.Count(left, plan.Noun())
 	switch {
 	case left == 0:
-		text = fmt.Sprintf("none left of %s", render.Count(counts.Total, "Deployment"))
+		text = fmt.Sprintf("none left of %s", render.Count(counts.Total, plan.Noun()))
 	case counts.Done > 0:
 		text += fmt.Sprintf(" of %d", counts.Total)
 	}

@@ -43,7 +43,7 @@ func because(message string) func(*passage.Step) {
 func moving(hold *passage.Reason, steps ...passage.Step) *workloads {
 	return &workloads{
 		plan: passage.Plan{
-			Passage: "migration", Subject: istioObject("default"), Target: "default-v1-26-0", Moves: "Deployment",
+			Passage: "migration", Subject: istioObject("default"), Target: "default-v1-26-0", Moves: []string{"Deployment"},
 			Hold: hold, Steps: steps,
 		},
 		batching: passage.Batching{Size: 2, Delay: 30 * time.Second},

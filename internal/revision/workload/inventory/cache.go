@@ -11,14 +11,18 @@ import (
 )
 
 const (
-	kindDeployment = "Deployment"
-	kindNamespace  = "Namespace"
-	kindPod        = "Pod"
+	kindDaemonSet   = "DaemonSet"
+	kindDeployment  = "Deployment"
+	kindNamespace   = "Namespace"
+	kindPod         = "Pod"
+	kindStatefulSet = "StatefulSet"
 )
 
 // kinds are the kinds of workloads that can be moved, with an empty object of each.
 var kinds = []kind{
+	{kindDaemonSet, &appsv1.DaemonSet{}},
 	{kindDeployment, &appsv1.Deployment{}},
+	{kindStatefulSet, &appsv1.StatefulSet{}},
 }
 
 type kind struct {

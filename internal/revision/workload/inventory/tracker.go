@@ -36,6 +36,15 @@ type Snapshot struct {
 	// Workloads are in the order of their namespaces, kinds and names.
 	Workloads []*Workload
 	Pods      map[Owner]Pods
+	// Samples has one pod of each owner.
+	Samples map[Owner]Sample
+}
+
+// Sample is the pod of an owner that was seen last.
+type Sample struct {
+	Name string
+	// Labels are those that select revisions.
+	Labels map[string]string
 }
 
 // Find is a workload by its kind and name, or nil.
@@ -66,6 +75,7 @@ type Tracker struct {
 	workloads  map[key]*Workload
 	pods       map[types.NamespacedName]podOwner
 	podCounts  map[Owner]Pods
+	samples    map[Owner]Sample
 	// sorted is nil when a workload came or went since.
 	sorted  []key
 	changed func()
@@ -84,6 +94,7 @@ func New(changed func()) *Tracker {
 		workloads:  map[key]*Workload{},
 		pods:       map[types.NamespacedName]podOwner{},
 		podCounts:  map[Owner]Pods{},
+		samples:    map[Owner]Sample{},
 		changed:    changed,
 	}
 }
@@ -100,7 +111,7 @@ func (t *Tracker) Snapshot() Snapshot {
 	for _, k := range t.sorted {
 		workloads = append(workloads, t.workloads[k])
 	}
-	return Snapshot{Namespaces: maps.Clone(t.namespaces), Workloads: workloads, Pods: maps.Clone(t.podCounts)}
+	return Snapshot{Namespaces: maps.Clone(t.namespaces), Workloads: workloads, Pods: maps.Clone(t.podCounts), Samples: maps.Clone(t.samples)}
 }
 
 // ObserveWrite applies the result of our own write ahead of its event: a plan made without it would write again.
@@ -143,6 +154,9 @@ func (t *Tracker) observeWorkload(now *Workload) {
 }
 
 func (t *Tracker) removeWorkload(k key) {
+	if t.workloads[k] == nil {
+		return
+	}
 	delete(t.workloads, k)
 	t.sorted = nil
 	t.changed()
@@ -166,6 +180,16 @@ func (t *Tracker) observePod(o metav1.Object) {
 		now = podOwner{}
 	}
 	t.setPod(nameOf(o), now)
+	if now != (podOwner{}) {
+		t.setSample(now.owner, Sample{o.GetName(), usage.Labels(o.GetLabels())})
+	}
+}
+
+func (t *Tracker) setSample(owner Owner, now Sample) {
+	if before := t.samples[owner]; !maps.Equal(before.Labels, now.Labels) {
+		t.changed()
+	}
+	t.samples[owner] = now
 }
 
 func (t *Tracker) setPod(name types.NamespacedName, now podOwner) {
@@ -196,6 +220,7 @@ func (t *Tracker) count(m podOwner, by int) {
 	}
 	if len(tally) == 0 {
 		delete(t.podCounts, m.owner)
+		delete(t.samples, m.owner)
 		return
 	}
 	t.podCounts[m.owner] = tally

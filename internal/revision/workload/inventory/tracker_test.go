@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -27,6 +28,8 @@ type following struct {
 	changes          int
 	namespaces, pods *controllertest.FakeInformer
 	deployments      *informer
+
+	statefulSets, daemonSets *controllertest.FakeInformer
 }
 
 // informer lets a test tell of what no object is left of.
@@ -45,6 +48,9 @@ func follow(t *testing.T) *following {
 		namespaces:  controllertest.NewFakeInformer(controllertest.Synced),
 		pods:        controllertest.NewFakeInformer(controllertest.Synced),
 		deployments: &informer{FakeInformer: controllertest.NewFakeInformer(controllertest.Synced)},
+
+		statefulSets: controllertest.NewFakeInformer(controllertest.Synced),
+		daemonSets:   controllertest.NewFakeInformer(controllertest.Synced),
 	}
 	f.Tracker = New(func() { f.changes++ })
 	synced, err := f.Watch(context.Background(), informers{following: f}, informers{following: f})
@@ -69,6 +75,12 @@ func (i informers) GetInformer(_ context.Context, object client.Object, _ ...cac
 		return i.namespaces, nil
 	case kindPod:
 		return i.pods, nil
+	}
+	switch object.(type) {
+	case *appsv1.StatefulSet:
+		return i.statefulSets, nil
+	case *appsv1.DaemonSet:
+		return i.daemonSets, nil
 	}
 	return i.deployments, nil
 }
@@ -291,7 +303,7 @@ func TestPictureStaysAsItWas(t *testing.T) {
 	f.deployments.Add(makeDeployment("shop/pay", "", 1))
 	f.pods.Add(makePod("a", "Deployment/cart", "old"))
 	before := f.Snapshot()
-	copied := Snapshot{Namespaces: map[string]Namespace{}, Pods: map[Owner]Pods{}}
+	copied := Snapshot{Namespaces: map[string]Namespace{}, Pods: map[Owner]Pods{}, Samples: maps.Clone(before.Samples)}
 	for name, ns := range before.Namespaces {
 		copied.Namespaces[name] = ns
 	}

@@ -22,10 +22,19 @@ type Workload struct {
 	metav1.ObjectMeta
 	// PodLabels and PodAnnotations are those of its pod template.
 	PodLabels, PodAnnotations map[string]string
-	// Replicas is how many pods it wants.
+	// Gateway is that of the Kubernetes Gateway API whose pods it has, or empty. Istiod makes such a workload.
+	Gateway string
+	// Replicas is how many pods it wants: those of its spec, or one for each node that a DaemonSet runs on.
 	Replicas int32
-	// Paused is set while its controller replaces no pods.
-	Paused  bool
+	// Paused is set while the controller of a Deployment replaces no pods.
+	Paused bool
+	// OnDelete is set where a changed pod template replaces no pods: whoever wants new ones deletes the old ones.
+	OnDelete bool
+	// Partition is the ordinal of a StatefulSet below which a changed pod template replaces no pods.
+	Partition int32
+	// Ordered is set where the controller of a StatefulSet waits for each pod before it goes on, also for one that it would
+	// replace.
+	Ordered bool
 	Rollout Rollout
 }
 
@@ -46,6 +55,8 @@ type Progressing struct {
 	LastUpdate metav1.Time
 }
 
+const labelGateway = "gateway.networking.k8s.io/gateway-name"
+
 // From is a workload of what decides on it, or nil for an object of another kind.
 func From(object any) *Workload {
 	switch o := object.(type) {
@@ -53,6 +64,10 @@ func From(object any) *Workload {
 		return o
 	case *appsv1.Deployment:
 		return fromDeployment(o)
+	case *appsv1.StatefulSet:
+		return fromStatefulSet(o)
+	case *appsv1.DaemonSet:
+		return fromDaemonSet(o)
 	}
 	return nil
 }
@@ -75,6 +90,36 @@ func fromDeployment(d *appsv1.Deployment) *Workload {
 	return w
 }
 
+func fromStatefulSet(s *appsv1.StatefulSet) *Workload {
+	w := newWorkload(kindStatefulSet, s, s.Spec.Template)
+	w.Replicas, w.Ordered = ptr.Deref(s.Spec.Replicas, 1), s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
+	w.OnDelete = s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil && !w.OnDelete {
+		w.Partition = ptr.Deref(rolling.Partition, 0)
+	}
+	w.Rollout = Rollout{
+		ObservedGeneration: s.Status.ObservedGeneration,
+		Replicas:           s.Status.Replicas,
+		Updated:            s.Status.UpdatedReplicas,
+		Ready:              s.Status.ReadyReplicas,
+		Available:          s.Status.AvailableReplicas,
+	}
+	return w
+}
+
+func fromDaemonSet(d *appsv1.DaemonSet) *Workload {
+	w := newWorkload(kindDaemonSet, d, d.Spec.Template)
+	w.Replicas, w.OnDelete = d.Status.DesiredNumberScheduled, d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+	w.Rollout = Rollout{
+		ObservedGeneration: d.Status.ObservedGeneration,
+		Replicas:           d.Status.CurrentNumberScheduled,
+		Updated:            d.Status.UpdatedNumberScheduled,
+		Ready:              d.Status.NumberReady,
+		Available:          d.Status.NumberAvailable,
+	}
+	return w
+}
+
 func newWorkload(kind string, o metav1.Object, template corev1.PodTemplateSpec) *Workload {
 	return &Workload{
 		Kind: kind,
@@ -86,7 +131,8 @@ func newWorkload(kind string, o metav1.Object, template corev1.PodTemplateSpec) 
 				v1.AnnotationReadinessTimeout, v1.AnnotationMigrationBatch),
 		},
 		PodLabels:      usage.Labels(template.Labels),
-		PodAnnotations: pick(template.Annotations, v1.LabelSidecarInject),
+		PodAnnotations: pick(template.Annotations, v1.LabelSidecarInject, v1.AnnotationRevision),
+		Gateway:        template.Labels[labelGateway],
 	}
 }
 
