@@ -128,7 +128,7 @@ func TestNeedsPeople(t *testing.T) {
 			people = append(people, string(reason))
 		}
 	}
-	if got, want := strings.Join(people, " "), "MigrationDisabled NotRevisionBased InvalidSettings MaxVersionExceeded Paused InjectionFailed InjectionNotChecked"; got != want {
+	if got, want := strings.Join(people, " "), "MigrationDisabled NotRevisionBased InvalidSettings MaxVersionExceeded Paused InjectionNotChecked"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -61,7 +61,7 @@ func (r *reconciler) statusDelay(istio string, n statusChange, now time.Time) ti
 func needsUserAction(condition *metav1.Condition) bool {
 	switch v1.Reason(condition.Reason) {
 	case v1.ReasonPaused, v1.ReasonMaxVersionExceeded, v1.ReasonInvalidSettings, v1.ReasonNotRevisionBased, v1.ReasonMigrationDisabled,
-		v1.ReasonInjectionFailed, v1.ReasonInjectionNotChecked:
+		v1.ReasonInjectionNotChecked:
 		return condition.Status == metav1.ConditionFalse
 	}
 	return false
