@@ -23,8 +23,6 @@ type account struct {
 	tooMany float64
 	// reconciles are those of the migration's controller, and reads all requests of the operator that are no writes.
 	reconciles, reads float64
-	// processor is the time of it that the operator used, in seconds.
-	processor float64
 }
 
 // pages are what operator and API server said at one moment.
@@ -56,7 +54,7 @@ func (p pages) since(before pages, own requests) account {
 	writes, reads := asks(p.operator)
 	writesBefore, readsBefore := asks(before.operator)
 	controller := map[string]string{"controller": "workload"}
-	const reconciles, processor = "controller_runtime_reconcile_total", "process_cpu_seconds_total"
+	const reconciles = "controller_runtime_reconcile_total"
 	a := account{
 		deployments: made[asked{"PATCH", "deployments"}],
 		namespaces:  made[asked{"PATCH", "namespaces"}],
@@ -64,7 +62,6 @@ func (p pages) since(before pages, own requests) account {
 		lists:       requests{},
 		reconciles:  p.operator.sum(reconciles, controller) - before.operator.sum(reconciles, controller),
 		reads:       reads - readsBefore,
-		processor:   p.operator.sum(processor, nil) - before.operator.sum(processor, nil),
 	}
 	a.others = writes - writesBefore - a.deployments - a.namespaces
 	for what, count := range made {
@@ -118,6 +115,6 @@ func (a account) String() string {
 		kinds = append(kinds, fmt.Sprintf("%.0f %s", count, what.resource))
 		rest -= count
 	}
-	return fmt.Sprintf("%.0f Deployments, %.0f namespaces, %.0f others (%s, %.0f events); %.0f reconciles, %.1f s of processor time, %.0f reads, lists: %s, 429: %.0f",
-		a.deployments, a.namespaces, a.others, strings.Join(kinds, ", "), rest, a.reconciles, a.processor, a.reads, a.lists, a.tooMany)
+	return fmt.Sprintf("%.0f Deployments, %.0f namespaces, %.0f others (%s, %.0f events); %.0f reconciles, %.0f reads, lists: %s, 429: %.0f",
+		a.deployments, a.namespaces, a.others, strings.Join(kinds, ", "), rest, a.reconciles, a.reads, a.lists, a.tooMany)
 }

@@ -7,7 +7,9 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -75,6 +77,28 @@ func memoryOf(pid int, kind string) (float64, error) {
 	}
 	kibibytes, err := strconv.ParseFloat(string(found[1]), 64)
 	return kibibytes / 1024, err
+}
+
+// processorTimeOf is what a process has used of it since it began.
+func processorTimeOf(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	// The name of the program, in parentheses, may contain spaces.
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	var ticks time.Duration
+	for _, field := range fields[11:13] {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			b.Fatalf("the processor time of process %d: %v", pid, err)
+		}
+		ticks += time.Duration(n)
+	}
+	const ticksPerSecond = 100 // of all Linux systems that Go runs on
+	return ticks * time.Second / ticksPerSecond
 }
 
 func median(values []float64) float64 {

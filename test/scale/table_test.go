@@ -21,6 +21,7 @@ func printTable(all []*comparison) {
 			return seconds(len(c.bare), func(i int) time.Duration { return c.bare[i] })
 		}},
 		{"ratio", fmt.Sprintf("%.2f", maxRatio), func(c *comparison) string { return fmt.Sprintf("%.3f", c.ratio()) }},
+		{"processor time per workload", fmt.Sprint(maxProcessor), func(c *comparison) string { return fmt.Sprint(c.processor()) }},
 		{"writes per workload", "1", func(c *comparison) string {
 			return fmt.Sprintf("%.3f", c.worst(func(t trip) float64 { return t.account.deployments })/float64(c.deployments))
 		}},
