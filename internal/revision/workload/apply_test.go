@@ -42,7 +42,7 @@ func (r *recording) Patch(_ context.Context, object client.Object, patch client.
 
 func recordingWriter(err error) (*writer, *recording) {
 	r := &recording{patches: map[string]string{}, err: err}
-	return newWriter(r, inventory.New(func() {}), func() time.Time { return at(60) }, 1), r
+	return newWriter(r, inventory.New(func(inventory.Change) {}), func() time.Time { return at(60) }, 1), r
 }
 
 // TestOneWriteEach has what is written: nothing but the change and the mark, and only to the object as it was seen.

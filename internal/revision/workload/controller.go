@@ -12,14 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -42,13 +40,8 @@ import (
 // pods, with those of the package usage, and what charts install.
 func Setup(mgr ctrl.Manager, consistent client.Client, workloadCache, usageCache cache.Cache) error {
 	ctx := context.Background()
-	changes := make(chan struct{}, 1)
-	workloads := inventory.New(func() {
-		select {
-		case changes <- struct{}{}:
-		default:
-		}
-	})
+	changes := newChanges()
+	workloads := inventory.New(changes.add)
 	synced, err := workloads.Watch(ctx, workloadCache, usageCache)
 	if err != nil {
 		return err
@@ -87,7 +80,7 @@ type reconciler struct {
 	live      client.Reader
 	inventory *inventory.Tracker
 	synced    func() bool
-	changes   <-chan struct{}
+	changes   changes
 	injection *injection.Checker
 	writer    *writer
 	recorder  events.EventRecorder
@@ -101,46 +94,8 @@ type reconciler struct {
 	lastStatusWrite map[string]time.Time
 }
 
-// How long changes of workloads are collected before a plan is made, during a migration and otherwise.
-const (
-	debounceMoving = 50 * time.Millisecond
-	debounceIdle   = time.Second
-)
-
 // failureRequeueDelay is how long to wait after a write failed.
 const failureRequeueDelay = 2 * time.Second
-
-// enqueueOnChange enqueues every Istio that moves workloads when the inventory changes.
-func (r *reconciler) enqueueOnChange(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-r.changes:
-			}
-			for _, request := range r.migratingIstios(ctx) {
-				queue.AddAfter(request, r.debounce(ctx, request.Name))
-			}
-			// Changes within this time are enqueued together.
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(debounceMoving):
-			}
-		}
-	}()
-	return nil
-}
-
-func (r *reconciler) debounce(ctx context.Context, istio string) time.Duration {
-	var i v1.Istio
-	if err := r.cache.Get(ctx, client.ObjectKey{Name: istio}, &i); err == nil && i.Status.WorkloadMigration != nil &&
-		i.Status.WorkloadMigration.State == v1.WorkloadMigrationStateInProgress {
-		return 0
-	}
-	return debounceIdle
-}
 
 // migratingIstios are the Istios that move workloads, or were about to.
 func (r *reconciler) migratingIstios(ctx context.Context) []ctrl.Request {
@@ -210,7 +165,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case applyErr != nil:
 		// No exponential backoff: the readiness timeouts of started moves are running.
 		ctrl.LoggerFrom(ctx).Error(applyErr, "a write failed and is retried")
-		again = failureRequeueDelay
+		again, d.Start = failureRequeueDelay, nil
 	}
 	return ctrl.Result{RequeueAfter: r.requeueAfter(o, d, again)}, nil
 }
@@ -233,8 +188,9 @@ func (r *reconciler) requeueAfter(o Observed, d decision, status time.Duration) 
 	}
 	next = earliest(earliest(next, d.deadline), r.writer.nextDryRun(o, d.Plan.Failures()))
 	next = earliest(next, o.nextInjectionCheck())
-	if settled := r.writer.propagationLeft(); settled > 0 && len(d.Start) > 0 {
-		next = earliest(next, now.Add(settled))
+	if len(d.Start) > 0 {
+		// Our own writes enqueue nothing.
+		next = earliest(next, now.Add(max(0, r.writer.propagationLeft())))
 	}
 	if next.IsZero() {
 		return 0

@@ -49,7 +49,7 @@ func (c *cluster) start(mayWrite func() bool) *process {
 	for _, kind := range watchedKinds {
 		p.informers[kind] = controllertest.NewFakeInformer(controllertest.Synced)
 	}
-	workloads := inventory.New(func() { p.triggered = true })
+	workloads := inventory.New(func(c inventory.Change) { p.triggered = p.triggered || c == inventory.Decisive })
 	synced, err := workloads.Watch(context.Background(), feeds{informers: p.informers}, feeds{informers: p.informers})
 	if err != nil {
 		c.t.Fatal(err)

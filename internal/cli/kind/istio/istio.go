@@ -141,7 +141,7 @@ func (k *Kind) Watch(ctx context.Context, r connect.Resource) (kind.Watch, error
 	if err != nil {
 		return kind.Watch{}, err
 	}
-	workloads := inventory.New(w.Notify)
+	workloads := inventory.New(func(inventory.Change) { w.Notify() })
 	workloadsSynced, err := workloads.Watch(ctx, w, w)
 	if err != nil {
 		return kind.Watch{}, err

@@ -12,7 +12,7 @@ import (
 // List reads the inventory, and the usage of revisions, from an API server, page by page. The reader must not be a cache,
 // which has no pages.
 func List(ctx context.Context, reader client.Reader) (*Tracker, *usage.Tracker, error) {
-	t := New(func() {})
+	t := New(func(Change) {})
 	users, err := usage.List(ctx, reader, t)
 	return t, users, err
 }
@@ -23,7 +23,7 @@ func CountPods(ctx context.Context, reader client.Reader, owner Owner) (Pods, er
 	if err != nil {
 		return nil, err
 	}
-	t := New(func() {})
+	t := New(func(Change) {})
 	for i := range pods {
 		t.ObservePod(&pods[i])
 	}

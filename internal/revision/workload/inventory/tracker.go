@@ -78,8 +78,18 @@ type Tracker struct {
 	samples    map[Owner]Sample
 	// sorted is nil when a workload came or went since.
 	sorted  []key
-	changed func()
+	changed func(Change)
 }
+
+// Change is what a change may mean for a plan.
+type Change uint8
+
+const (
+	// Progress is pods that come and go while a rollout goes on, or a write of our own, whose author knows of it.
+	Progress Change = iota
+	// Decisive is any other change: a workload that has finished a rollout, a new label, a pod that has gone for good.
+	Decisive
+)
 
 // podOwner is the owner of a pod, and the revision that injected it.
 type podOwner struct {
@@ -88,7 +98,7 @@ type podOwner struct {
 }
 
 // New makes an empty Tracker that calls changed, which must not block, after each change that a Snapshot would show.
-func New(changed func()) *Tracker {
+func New(changed func(Change)) *Tracker {
 	return &Tracker{
 		namespaces: map[string]Namespace{},
 		workloads:  map[key]*Workload{},
@@ -120,7 +130,7 @@ func (t *Tracker) ObserveWrite(object client.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known := t.workloads[w.key()]; known != nil && known.UID == w.UID {
-		t.observeWorkload(w)
+		t.storeWorkload(w, Progress)
 	}
 }
 
@@ -129,7 +139,7 @@ func (t *Tracker) ObserveNamespaceWrite(o metav1.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known, found := t.namespaces[o.GetName()]; found && known.UID == o.GetUID() {
-		t.observeNamespace(o)
+		t.storeNamespace(o, Progress)
 	}
 }
 
@@ -137,8 +147,16 @@ func nameOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// observeWorkload stores a workload, unless a newer one is known.
 func (t *Tracker) observeWorkload(now *Workload) {
+	change := Decisive
+	if known := t.workloads[now.key()]; known != nil && isProgress(known, now) {
+		change = Progress
+	}
+	t.storeWorkload(now, change)
+}
+
+// storeWorkload stores a workload, unless a newer one is known.
+func (t *Tracker) storeWorkload(now *Workload, change Change) {
 	k := now.key()
 	known := t.workloads[k]
 	if known != nil && known.UID == now.UID && !isNewer(now.ResourceVersion, known.ResourceVersion) {
@@ -149,7 +167,7 @@ func (t *Tracker) observeWorkload(now *Workload) {
 	}
 	t.workloads[k] = now
 	if known == nil || !equalExceptVersion(known, now) {
-		t.changed()
+		t.changed(change)
 	}
 }
 
@@ -159,10 +177,12 @@ func (t *Tracker) removeWorkload(k key) {
 	}
 	delete(t.workloads, k)
 	t.sorted = nil
-	t.changed()
+	t.changed(Decisive)
 }
 
-func (t *Tracker) observeNamespace(o metav1.Object) {
+func (t *Tracker) observeNamespace(o metav1.Object) { t.storeNamespace(o, Decisive) }
+
+func (t *Tracker) storeNamespace(o metav1.Object, change Change) {
 	known, found := t.namespaces[o.GetName()]
 	if found && known.UID == o.GetUID() && !isNewer(o.GetResourceVersion(), known.ResourceVersion) {
 		return
@@ -170,7 +190,7 @@ func (t *Tracker) observeNamespace(o metav1.Object) {
 	now := Namespace{Labels: usage.Labels(o.GetLabels()), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}
 	t.namespaces[o.GetName()] = now
 	if !found || !maps.Equal(known.Labels, now.Labels) {
-		t.changed()
+		t.changed(change)
 	}
 }
 
@@ -205,7 +225,16 @@ func (t *Tracker) setPod(name types.NamespacedName, now podOwner) {
 		t.count(now, +1)
 		t.pods[name] = now
 	}
-	t.changed()
+	t.changed(min(t.podChange(before.owner), t.podChange(now.owner)))
+}
+
+// podChange is what a pod that comes or goes means: nothing yet while its owner is replacing pods.
+func (t *Tracker) podChange(owner Owner) Change {
+	w := t.workloads[key{types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, owner.Kind}]
+	if w != nil && w.isRollingOut() {
+		return Progress
+	}
+	return Decisive
 }
 
 // count replaces the counts instead of changing them: a Snapshot may share them.

@@ -26,6 +26,7 @@ import (
 type following struct {
 	*Tracker
 	changes          int
+	last             Change
 	namespaces, pods *controllertest.FakeInformer
 	deployments      *informer
 
@@ -52,7 +53,7 @@ func follow(t *testing.T) *following {
 		statefulSets: controllertest.NewFakeInformer(controllertest.Synced),
 		daemonSets:   controllertest.NewFakeInformer(controllertest.Synced),
 	}
-	f.Tracker = New(func() { f.changes++ })
+	f.Tracker = New(func(change Change) { f.changes++; f.last = change })
 	synced, err := f.Watch(context.Background(), informers{following: f}, informers{following: f})
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func (t *Tracker) Watch(ctx context.Context, workloads, users cache.Cache) (sync
 	feeds := []feed{
 		{kindNamespace, usage.MetadataOf(kindNamespace), users, t.handler(
 			func(o any) { t.observeNamespace(o.(metav1.Object)) },
-			func(name toolscache.ObjectName) { delete(t.namespaces, name.Name); t.changed() },
+			func(name toolscache.ObjectName) { delete(t.namespaces, name.Name); t.changed(Decisive) },
 		)},
 		{kindPod, usage.MetadataOf(kindPod), users, t.handler(
 			func(o any) { t.observePod(o.(metav1.Object)) },

@@ -192,3 +192,23 @@ func equalExceptVersion(a, b *Workload) bool {
 	c.ResourceVersion = a.ResourceVersion
 	return equality.Semantic.DeepEqual(a, &c)
 }
+
+// isRollingOut tells whether the controller of a workload is replacing pods, and has not given up.
+func (w *Workload) isRollingOut() bool {
+	r := w.Rollout
+	if r.Progressing != nil && r.Progressing.Status == corev1.ConditionFalse {
+		return false
+	}
+	return r.ObservedGeneration < w.Generation || r.Updated != w.Replicas || r.Replicas != w.Replicas ||
+		r.Ready != w.Replicas || r.Available != w.Replicas
+}
+
+// isProgress tells whether a workload was and is rolling out, and nothing else has changed.
+func isProgress(before, now *Workload) bool {
+	if !before.isRollingOut() || !now.isRollingOut() {
+		return false
+	}
+	c := *now
+	c.Rollout = before.Rollout
+	return equalExceptVersion(before, &c)
+}
