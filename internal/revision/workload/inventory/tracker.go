@@ -207,7 +207,7 @@ func (t *Tracker) observePod(o metav1.Object) {
 
 func (t *Tracker) setSample(owner Owner, now Sample) {
 	if before := t.samples[owner]; !maps.Equal(before.Labels, now.Labels) {
-		t.changed()
+		t.changed(t.podChange(owner))
 	}
 	t.samples[owner] = now
 }
