@@ -176,6 +176,7 @@ generated:
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-adoption,fileName=adoption-role.yaml paths=./internal/adoption/... output:rbac:dir=charts/fairlead/generated
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-meshservice,fileName=meshservice-role.yaml paths=./internal/meshservice/... output:rbac:dir=charts/fairlead/generated
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-istiod,fileName=istiod-role.yaml paths=./charts/grants output:rbac:dir=charts/fairlead/generated
+	cp internal/revision/admission/policies.yaml charts/fairlead/generated/deletion-warnings.yaml
 
 .PHONY: docs
 docs: programs ## Run the commands in docs/ and write what they print into the pages

@@ -1,19 +1,23 @@
 package operator
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/fairlead/fairlead/internal/adoption"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/meshservice"
 	"github.com/fairlead/fairlead/internal/revision"
+	"github.com/fairlead/fairlead/internal/revision/admission"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/internal/rollout"
 	"github.com/fairlead/fairlead/internal/rollout/conversion"
@@ -72,7 +76,23 @@ func setupRevision(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	mgr.GetLogger().Info("Istio's charts come from " + source.String())
+	if options.InstallCRDs && !isInCluster(mgr.GetConfig(), rest.InClusterConfig) {
+		if err := mgr.Add(deletionWarnings(mgr)); err != nil {
+			return err
+		}
+	}
 	return revision.Setup(mgr, source)
+}
+
+// deletionWarnings installs the admission policies that the chart brings where the operator runs in a cluster. An operator works
+// without them as well.
+func deletionWarnings(mgr ctrl.Manager) manager.Runnable {
+	return manager.RunnableFunc(func(ctx context.Context) error {
+		if err := admission.Install(ctx, mgr.GetClient()); err != nil && ctx.Err() == nil {
+			mgr.GetLogger().Error(err, "nobody is warned who deletes an Istio or an IstioRevisionTag that is in use")
+		}
+		return nil
+	})
 }
 
 // Names of the passages, as --passages takes them.

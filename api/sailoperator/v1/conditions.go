@@ -11,6 +11,8 @@ const (
 	ConditionReady ConditionType = "Ready"
 	// ConditionInUse tells whether anything refers to the revision or tag.
 	ConditionInUse ConditionType = "InUse"
+	// ConditionResolvedRefs is there, and false, while namespaces, workloads or pods name revisions or tags that do not exist.
+	ConditionResolvedRefs ConditionType = "ResolvedRefs"
 	// ConditionWorkloadsMigrated tells whether the workloads of an Istio run on its active revision.
 	ConditionWorkloadsMigrated ConditionType = "WorkloadsMigrated"
 )
@@ -26,7 +28,7 @@ const (
 	ReasonNamespaceNotFound Reason = "NamespaceNotFound"
 	// ReasonNameAlreadyExists is set on the younger of a revision and a tag that share a name.
 	ReasonNameAlreadyExists Reason = "NameAlreadyExists"
-	// ReasonRefNotFound means that a tag's targetRef names nothing that exists.
+	// ReasonRefNotFound means that a tag's targetRef names nothing that exists, or, on an Istio, that labels do.
 	ReasonRefNotFound Reason = "RefNotFound"
 	// ReasonPaused means that fairlead.dev/paused holds everything that is not written yet.
 	ReasonPaused Reason = "Paused"

@@ -79,6 +79,7 @@ type IstioStatus struct {
 
 	// Reconciled: the active revision has been written as the spec asks.
 	// Ready: the control plane of the active revision serves.
+	// ResolvedRefs, only while it is false: labels in the cluster name revisions or tags that do not exist.
 	// WorkloadsMigrated: no Deployment is left to be moved to the active revision.
 	// +listType=map
 	// +listMapKey=type

@@ -4,6 +4,8 @@ package v1
 const (
 	// LabelRevision on a namespace or pod names the revision, or the tag, that injects its sidecars.
 	LabelRevision = "istio.io/rev"
+	// LabelTag on a webhook names the tag that it injects for.
+	LabelTag = "istio.io/tag"
 	// LabelInjection on a namespace chooses the revision or tag called "default", or switches injection off.
 	LabelInjection = "istio-injection"
 	// LabelSidecarInject on a pod switches injection on or off for this pod alone.

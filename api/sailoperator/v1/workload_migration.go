@@ -60,8 +60,9 @@ type BatchedMigrationConfig struct {
 	// +optional
 	MaxVersion *string `json:"maxVersion,omitempty"`
 
-	// How long a restarted workload may take to become ready before it counts as failed, such as 5m.
+	// How long a restarted workload may take to become ready before it counts as failed, such as 5m. More than 0s.
 	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:XValidation:rule="self.matches('[1-9]')",message="must be longer than 0s, which gives a workload no time to become ready; leave it out for the default of 5m"
 	// +optional
 	ReadinessTimeout *Duration `json:"readinessTimeout,omitempty"`
 

@@ -30,7 +30,7 @@ import (
 
 // Setup adds the controller of Istios to the manager.
 func Setup(mgr ctrl.Manager, tools installer.Tools) error {
-	r := &reconciler{tools}
+	r := &reconciler{tools, mgr.GetAPIReader()}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("istio").
 		WithLogConstructor(kube.Logger(mgr, "istio", v1.IstioKind)).
@@ -41,10 +41,17 @@ func Setup(mgr ctrl.Manager, tools installer.Tools) error {
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&v1.IstioRevisionTag{}, handler.EnqueueRequestsFromMapFunc(requestsForTag),
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&v1.IstioRevision{}, handler.EnqueueRequestsFromMapFunc(r.allIstios), builder.WithPredicates(comesOrGoes)).
+		Watches(&v1.IstioRevisionTag{}, handler.EnqueueRequestsFromMapFunc(r.allIstios), builder.WithPredicates(comesOrGoes)).
+		WatchesRawSource(tools.Usage.SourceFor(r.requestsForName)).
 		Complete(r)
 }
 
-type reconciler struct{ installer.Tools }
+type reconciler struct {
+	installer.Tools
+	// live reads webhooks, of which the cache has only our own.
+	live client.Reader
+}
 
 // statusPollInterval is how often to look at a status that lags behind.
 const statusPollInterval = 5 * time.Second
@@ -99,7 +106,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
 	versions, err := r.Charts.Versions(ctx)
-	return Observe(ctx, r.Client, name, Charts{Versions: versions, Err: err}, r.Usage)
+	o, err := Observe(ctx, r.Client, name, Charts{Versions: versions, Err: err}, r.Usage)
+	if err != nil {
+		return o, err
+	}
+	o.Unresolved, err = r.observeUnresolved(ctx)
+	return o, err
 }
 
 // requeueAfter is when the passage of time may change the plan: at the end of a grace period, or with newer charts.

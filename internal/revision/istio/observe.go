@@ -24,6 +24,8 @@ type Observed struct {
 	Tags   []v1.IstioRevisionTag
 	Charts Charts
 	Usage  UsageReader
+	// Unresolved are names in labels that belong to no revision and no tag. Commands leave them to the operator.
+	Unresolved []usage.NameUsage
 }
 
 // Charts are the versions that can be installed, or why they cannot be listed.

@@ -32,6 +32,9 @@ func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.Is
 	reconciled, ready := reconciled(plan, failure), ready(o, status.ActiveRevisionName)
 	status.State = installer.StateOf(reconciled, ready)
 	kube.SetConditions(&status.Conditions, o.Istio.Generation, now, reconciled, ready)
+	setResolvedRefs(&status.Conditions, o.Unresolved, func(condition metav1.Condition) {
+		kube.SetConditions(&status.Conditions, o.Istio.Generation, now, condition)
+	})
 	return status
 }
 
@@ -117,7 +120,7 @@ func ownStatus(status v1.IstioStatus) v1.IstioStatus {
 	}
 	for _, condition := range status.Conditions {
 		switch v1.ConditionType(condition.Type) {
-		case v1.ConditionReconciled, v1.ConditionReady:
+		case v1.ConditionReconciled, v1.ConditionReady, v1.ConditionResolvedRefs:
 			own.Conditions = append(own.Conditions, condition)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,7 +101,9 @@ func newWorld() *world {
 		w.objects[k.kind] = map[client.ObjectKey]client.Object{}
 	}
 	w.handlers = w.tracker.handlers()
-	w.listener = &subscription{queue: w.reported, due: map[string]time.Time{}}
+	w.listener = &subscription{queue: w.reported, due: map[string]time.Time{}, requests: func(name string) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	}}
 	w.tracker.subscriptions[w.listener] = struct{}{}
 	return w
 }

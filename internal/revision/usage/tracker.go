@@ -3,6 +3,8 @@ package usage
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -137,6 +139,19 @@ func (t *Tracker) references(name string, as role) []Reference {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.index.references(name, as)
+}
+
+// Unresolved are the names that labels refer to and of which none exists, sorted.
+func (t *Tracker) Unresolved(exists func(name string) bool) []NameUsage {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var found []NameUsage
+	for _, name := range slices.Sorted(maps.Keys(t.index.users)) {
+		if t.index.users[name].usedAsTag() && !exists(name) {
+			found = append(found, NameUsage{name, t.index.usage(name, asTag)})
+		}
+	}
+	return found
 }
 
 func (t *Tracker) handlers() map[string]toolscache.ResourceEventHandler {

@@ -50,6 +50,12 @@ type Usage struct {
 	Forbidden []string
 }
 
+// NameUsage is who uses a name.
+type NameUsage struct {
+	Name string
+	Usage
+}
+
 // Known tells whether the counts are reliable.
 func (u Usage) Known() bool { return len(u.Forbidden) == 0 }
 

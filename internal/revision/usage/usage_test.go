@@ -93,3 +93,21 @@ func TestNamesAreTheFirst(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestUnresolved(t *testing.T) {
+	tracker := newTracker()
+	tracker.index.observeNamespace(makeNamespace("shop", "istio.io/rev=prod"))
+	tracker.index.observeNamespace(makeNamespace("bank", "istio-injection=enabled"))
+	tracker.index.observeNamespace(makeNamespace("zoo", "istio.io/rev=r1"))
+	tracker.index.observeWorkload("Deployment", makeWorkload("Deployment", "cart", "istio.io/rev=canary"))
+	tracker.index.observePod(makePod("attic", "old", "", "gone")) // which runs, and whose label names nothing
+	tracker.index.observeTag(makeTag("stable", "IstioRevision/never", ""))
+	got := tracker.Unresolved(func(name string) bool { return name == "r1" })
+	want := []NameUsage{
+		{"default", Usage{Namespaces: 1, Names: []string{"Namespace bank"}}},
+		{"prod", Usage{Namespaces: 1, Names: []string{"Namespace shop"}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/cli/kind/revision"
@@ -47,10 +50,19 @@ func (s *status) PrintDetails(w io.Writer, format render.Format) {
 func (s *status) DrawDetails(w io.Writer) {
 	s.StatusReport.DrawDetails(w)
 	printWorkloads(w, render.Text, s.Workloads)
+	if text := s.unresolvedText(); text != "" {
+		fmt.Fprintln(w)
+		render.Paragraph(w, text)
+	}
 }
 
 func (s *status) WriteChanges(l *render.LineWriter) {
 	s.StatusReport.WriteChanges(l)
+	if text := s.unresolvedText(); text != "" {
+		l.Line("unresolved", text)
+	} else {
+		l.Forget("unresolved")
+	}
 	w := s.Workloads
 	if w == nil || w.Target == "" {
 		return
@@ -64,6 +76,15 @@ func (s *status) WriteChanges(l *render.LineWriter) {
 	}
 	l.OnChange("workloads", fmt.Sprintf("%s %s %d %d", w.Target, w.State, w.Batch, w.Batches),
 		fmt.Sprintf("workloads to %s: %s, %s", w.Target, w.State, progressText(*w)))
+}
+
+// unresolvedText tells which labels name nothing, if any.
+func (s *status) unresolvedText() string {
+	condition := meta.FindStatusCondition(s.Conditions, string(v1.ConditionResolvedRefs))
+	if condition == nil || condition.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return "Warning: " + condition.Message
 }
 
 func stepText(s passage.Step) string {

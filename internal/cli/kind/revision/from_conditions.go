@@ -58,6 +58,6 @@ var userReasons = []v1.Reason{
 // NeedsUser tells whether the operator tried, and only a user can help.
 func NeedsUser(conditions []metav1.Condition) bool {
 	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
-		return c.Type != string(v1.ConditionInUse) && c.Status == metav1.ConditionFalse && slices.Contains(userReasons, v1.Reason(c.Reason))
+		return c.Type != string(v1.ConditionInUse) && c.Type != string(v1.ConditionResolvedRefs) && c.Status == metav1.ConditionFalse && slices.Contains(userReasons, v1.Reason(c.Reason))
 	})
 }
