@@ -43,6 +43,10 @@ const (
 	ReasonRevisionDiffers  Reason = "RevisionDiffers"
 	ReasonRevisionOrphaned Reason = "RevisionOrphaned"
 	ReasonNameInDeletion   Reason = "NameInDeletion"
+	// What is still to be written of the tag "default" that an Istio asks for.
+	ReasonTagMissing     Reason = "TagMissing"
+	ReasonTagDiffers     Reason = "TagDiffers"
+	ReasonTagNotAskedFor Reason = "TagNotAskedFor"
 	// What becomes of revisions and tags when another revision is the active one.
 	ReasonFollowsIstio  Reason = "FollowsIstio"
 	ReasonInactive      Reason = "Inactive"

@@ -17,6 +17,12 @@ type IstioUpdateStrategy struct {
 	// +optional
 	InactiveRevisionDeletionGracePeriodSeconds *int64 `json:"inactiveRevisionDeletionGracePeriodSeconds,omitempty"`
 
+	// Keeps an IstioRevisionTag called "default" that follows this Istio, for namespaces labelled istio-injection=enabled.
+	// The tag goes with the Istio. When this is taken back, it goes as soon as nothing uses it.
+	// A revision or tag of that name that belongs to another owner stays as it is.
+	// +optional
+	DefaultTag bool `json:"defaultTag,omitempty"`
+
 	// Moves workloads from inactive revisions to the active one. Needs type RevisionBased.
 	// +optional
 	WorkloadMigration *WorkloadMigrationConfig `json:"workloadMigration,omitempty"`

@@ -23,16 +23,26 @@ func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step
 		}
 		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
 			"from", step.From, "to", step.To, "reason", step.Reason.String())
-		if reason, found := eventReasons[step.Action]; found {
-			related := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: step.Object.Name}}
-			r.Recorder.Eventf(o.Istio, related, corev1.EventTypeNormal, reason, string(step.Action),
+		if reason, found := eventReasons[step.Object.Kind][step.Action]; found {
+			r.Recorder.Eventf(o.Istio, related(step.Object), corev1.EventTypeNormal, reason, string(step.Action),
 				"%s %s: %s", step.Action, step.Object, step.Reason.Message)
 		}
 	}
 	return nil
 }
 
+func related(o passage.Object) client.Object {
+	metadata := metav1.ObjectMeta{Name: o.Name}
+	if o.Kind == v1.IstioRevisionTagKind {
+		return &v1.IstioRevisionTag{ObjectMeta: metadata}
+	}
+	return &v1.IstioRevision{ObjectMeta: metadata}
+}
+
 func (r *reconciler) applyStep(ctx context.Context, o Observed, step passage.Step) error {
+	if step.Object.Kind == v1.IstioRevisionTagKind {
+		return r.applyDefaultTag(ctx, o, step)
+	}
 	have := o.revision(step.Object.Name)
 	switch step.Action {
 	case ActionRetire:
@@ -50,6 +60,26 @@ func (r *reconciler) applyStep(ctx context.Context, o Observed, step passage.Ste
 	return r.write(ctx, o, desiredRevision(o.Istio, step.To))
 }
 
+// applyDefaultTag creates, changes or deletes the tag "default", unless that has changed since the plan.
+func (r *reconciler) applyDefaultTag(ctx context.Context, o Observed, step passage.Step) error {
+	have := o.DefaultTag
+	if step.Action == ActionDelete {
+		return client.IgnoreNotFound(r.Client.Delete(ctx, have, client.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}))
+	}
+	want := desiredDefaultTag(o.Istio)
+	configuration := &tagConfiguration{
+		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioRevisionTagKind).WithAPIVersion(v1.GroupVersion.String()),
+		ObjectMetaApplyConfiguration: metadataOf(want),
+		Spec:                         want.Spec,
+	}
+	options := []client.ApplyOption{client.FieldOwner(v1.FieldOwner)}
+	if have != nil {
+		configuration.WithResourceVersion(have.ResourceVersion)
+		options = append(options, client.ForceOwnership)
+	}
+	return r.Client.Apply(ctx, configuration, options...)
+}
+
 // write applies a revision conditionally: one that was changed or created since the plan is a conflict.
 func (r *reconciler) write(ctx context.Context, o Observed, want *v1.IstioRevision) error {
 	configuration, options := configurationOf(want), []client.ApplyOption{client.FieldOwner(v1.FieldOwner)}
@@ -60,12 +90,29 @@ func (r *reconciler) write(ctx context.Context, o Observed, want *v1.IstioRevisi
 	return r.Client.Apply(ctx, configuration, options...)
 }
 
-var eventReasons = map[passage.Action]string{
-	ActionCreate: "RevisionCreated",
-	ActionUpdate: "RevisionUpdated",
-	ActionAdopt:  "RevisionAdopted",
-	ActionPrune:  "RevisionPruned",
+// eventReasons by the kind that a step is about.
+var eventReasons = map[string]map[passage.Action]string{
+	v1.IstioRevisionKind: {
+		ActionCreate: "RevisionCreated",
+		ActionUpdate: "RevisionUpdated",
+		ActionAdopt:  "RevisionAdopted",
+		ActionPrune:  "RevisionPruned",
+	},
+	v1.IstioRevisionTagKind: {
+		ActionCreate: "TagCreated",
+		ActionUpdate: "TagUpdated",
+		ActionDelete: "TagDeleted",
+	},
 }
+
+// tagConfiguration is the part of the IstioRevisionTag "default" that this passage owns.
+type tagConfiguration struct {
+	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
+	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
+	Spec                                   v1.IstioRevisionTagSpec `json:"spec"`
+}
+
+func (*tagConfiguration) IsApplyConfiguration() {}
 
 // revisionConfiguration is the part of an IstioRevision that this passage owns.
 type revisionConfiguration struct {
@@ -77,19 +124,25 @@ type revisionConfiguration struct {
 func (*revisionConfiguration) IsApplyConfiguration() {}
 
 func configurationOf(revision *v1.IstioRevision) *revisionConfiguration {
-	metadata := metav1ac.ObjectMeta().WithName(revision.Name)
+	metadata := metadataOf(revision)
 	if since := revision.Annotations[v1.AnnotationInactiveSince]; since != "" {
 		metadata.WithAnnotations(map[string]string{v1.AnnotationInactiveSince: since})
-	}
-	for _, owner := range revision.OwnerReferences {
-		// Without blockOwnerDeletion, which would need a permission on the owner's finalizers in some clusters.
-		metadata.WithOwnerReferences(metav1ac.OwnerReference().
-			WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID).
-			WithController(ptr.Deref(owner.Controller, false)))
 	}
 	return &revisionConfiguration{
 		TypeMetaApplyConfiguration:   *metav1ac.TypeMeta().WithKind(v1.IstioRevisionKind).WithAPIVersion(v1.GroupVersion.String()),
 		ObjectMetaApplyConfiguration: metadata,
 		Spec:                         revision.Spec,
 	}
+}
+
+// metadataOf is the name of an object, and its owners.
+func metadataOf(object metav1.Object) *metav1ac.ObjectMetaApplyConfiguration {
+	metadata := metav1ac.ObjectMeta().WithName(object.GetName())
+	for _, owner := range object.GetOwnerReferences() {
+		// Without blockOwnerDeletion, which would need a permission on the owner's finalizers in some clusters.
+		metadata.WithOwnerReferences(metav1ac.OwnerReference().
+			WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID).
+			WithController(ptr.Deref(owner.Controller, false)))
+	}
+	return metadata
 }

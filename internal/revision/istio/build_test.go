@@ -143,6 +143,8 @@ type users map[string]usage.Usage
 
 func (u users) Revision(name string) usage.Usage { return u[name] }
 
+func (u users) Tag(name string) usage.Usage { return u[name] }
+
 // observed is an Istio with charts of the version that it asks for, among others.
 func observed(istio istioBuilder, revisions ...revisionBuilder) Observed {
 	o := Observed{Istio: istio.Istio, Usage: users{}, Charts: Charts{Versions: []string{"v1.26.0", "v1.24.0", istio.Spec.Version}}}

@@ -25,7 +25,7 @@ import (
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios,verbs=list;watch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios/status,verbs=patch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisions,verbs=list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisiontags,verbs=list;watch
+// +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisiontags,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller of Istios to the manager.
@@ -139,12 +139,16 @@ func hasUnresolvedVersion(plan passage.Plan) bool {
 	return slices.ContainsFunc(plan.Steps, func(s passage.Step) bool { return s.Action == ActionResolve })
 }
 
-// requestsForTag enqueues the Istio that a tag follows.
+// requestsForTag enqueues the Istio that a tag follows, and the one that it belongs to.
 func requestsForTag(_ context.Context, tag client.Object) []ctrl.Request {
+	var requests []ctrl.Request
 	if ref := tag.(*v1.IstioRevisionTag).Spec.TargetRef; ref.Kind == v1.IstioKind {
-		return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: ref.Name}}}
+		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: ref.Name}})
 	}
-	return nil
+	if owner := metav1.GetControllerOf(tag); isIstio(owner) {
+		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Name: owner.Name}})
+	}
+	return requests
 }
 
 // requestsForRevision enqueues the owner of a revision, and every Istio that may wait for its name.

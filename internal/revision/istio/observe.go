@@ -21,7 +21,10 @@ type Observed struct {
 	// Revisions are all in the cluster, by name, because any of them may hold a name that the Istio wants.
 	Revisions []Revision
 	// Tags are those that follow the Istio, by name.
-	Tags   []v1.IstioRevisionTag
+	Tags []v1.IstioRevisionTag
+	// DefaultTag is the tag called "default", whatever it follows, if there is one.
+	DefaultTag *v1.IstioRevisionTag
+
 	Charts Charts
 	Usage  UsageReader
 	// Unresolved are names in labels that belong to no revision and no tag. Commands leave them to the operator.
@@ -36,9 +39,10 @@ type Charts struct {
 	UseReportedError bool
 }
 
-// UsageReader tells what uses a revision.
+// UsageReader tells what uses a revision or a tag.
 type UsageReader interface {
 	Revision(name string) usage.Usage
+	Tag(name string) usage.Usage
 }
 
 // Revision is an IstioRevision and, of one that belongs to the Istio, the part of its spec that this passage wrote.
@@ -73,6 +77,9 @@ func Observe(ctx context.Context, reader client.Reader, name string, charts Char
 		return Observed{}, fmt.Errorf("list IstioRevisionTags: %w", err)
 	}
 	for _, tag := range tags.Items {
+		if tag.Name == v1.DefaultRevision {
+			observed.DefaultTag = &tag
+		}
 		if ref := tag.Spec.TargetRef; ref.Kind == v1.IstioKind && ref.Name == name {
 			observed.Tags = append(observed.Tags, tag)
 		}

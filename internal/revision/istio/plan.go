@@ -27,6 +27,8 @@ const (
 	ActionUpdate passage.Action = "update"
 	// ActionAdopt sets the Istio as owner of a matching revision without one.
 	ActionAdopt passage.Action = "adopt"
+	// ActionDelete deletes the tag "default" when the Istio no longer asks for it.
+	ActionDelete passage.Action = "delete"
 	// ActionRun waits for the control plane of a revision that is as the Istio asks.
 	ActionRun passage.Action = "run"
 	// ActionMove waits for a tag that follows the Istio.
@@ -69,6 +71,7 @@ func Plan(o Observed, now time.Time) passage.Plan {
 	if step.State == passage.Failed {
 		return plan
 	}
+	plan.Steps = append(plan.Steps, defaultTagSteps(o, want.Name)...)
 	plan.Steps = append(plan.Steps, tagSteps(o, want.Name)...)
 	plan.Steps = append(plan.Steps, retireSteps(o, want.Name, now)...)
 	return plan
@@ -212,20 +215,20 @@ func desiredRevision(istio *v1.Istio, version string) *v1.IstioRevision {
 	}
 	return &v1.IstioRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: revisionName(istio, version),
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1.GroupVersion.String(),
-				Kind:       v1.IstioKind,
-				Name:       istio.Name,
-				UID:        istio.UID,
-				Controller: ptr.To(true),
-			}},
+			Name:            revisionName(istio, version),
+			OwnerReferences: []metav1.OwnerReference{ownerReference(istio)},
 		},
 		Spec: v1.IstioRevisionSpec{
 			Version:   version,
 			Namespace: istio.Spec.Namespace,
 			Values:    values,
 		},
+	}
+}
+
+func ownerReference(istio *v1.Istio) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: v1.GroupVersion.String(), Kind: v1.IstioKind, Name: istio.Name, UID: istio.UID, Controller: ptr.To(true),
 	}
 }
 

@@ -65,7 +65,7 @@ func reconciled(plan passage.Plan, failure error) metav1.Condition {
 	done := fmt.Sprintf("IstioRevision %s is as the spec asks%s", plan.Target, describeKept(plan))
 	plan.Steps = slices.DeleteFunc(slices.Clone(plan.Steps), func(step passage.Step) bool {
 		switch step.Action {
-		case ActionRun, ActionMove, ActionRetire, ActionPrune: // which are not about the active revision's spec
+		case ActionRun, ActionMove, ActionRetire, ActionPrune, ActionDelete: // which are not about the active revision's spec
 			return true
 		}
 		return false

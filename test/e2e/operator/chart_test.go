@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -339,5 +340,22 @@ func readYAML(t testing.TB, file string, into any) {
 	}
 	if err := yaml.Unmarshal(text, into); err != nil {
 		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+func TestChartWarnsOfDeletions(t *testing.T) {
+	r := rendered(t, nil)
+	for _, kind := range []string{"istios", "istiorevisiontags"} {
+		var policy admissionv1.ValidatingAdmissionPolicy
+		var binding admissionv1.ValidatingAdmissionPolicyBinding
+		name := kind + ".fairlead.fairlead-system.deletion.fairlead.dev"
+		r.find(t, "ValidatingAdmissionPolicy", name, &policy)
+		r.find(t, "ValidatingAdmissionPolicyBinding", name, &binding)
+		if binding.Spec.PolicyName != policy.Name || !slices.Equal(binding.Spec.ValidationActions, []admissionv1.ValidationAction{admissionv1.Warn}) {
+			t.Errorf("%s is bound as %+v", policy.Name, binding.Spec)
+		}
+	}
+	if rendered(t, map[string]any{"passages": []any{"rollout"}}).has("ValidatingAdmissionPolicy") {
+		t.Error("there are policies for kinds that nobody looks after")
 	}
 }

@@ -206,7 +206,7 @@ var everything = v1.Values{
 	"autoscaleMin": int64(2),
 }
 
-// story is all that an operator does: it installs its CRDs, takes the lead, installs a control plane and a tag, moves
+// story is all that an operator does: it installs its CRDs, takes the lead, installs a control plane and its tag, moves
 // on to the next version, removes the old one, reports, records events and answers who may see its metrics. It ends
 // early when the operator is refused anything.
 func (i *installation) story(t testing.TB) (*recorder, error) {
@@ -238,7 +238,12 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 		},
 	}
 	tag := &v1.IstioRevisionTag{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	tag.Spec.TargetRef = v1.TargetReference{Kind: v1.IstioKind, Name: istio.Name}
+	asksForTag := func(asks bool) func(context.Context) error {
+		return func(ctx context.Context) error {
+			patch := fmt.Appendf(nil, `{"spec":{"updateStrategy":{"defaultTag":%t}}}`, asks)
+			return i.Patch(ctx, istio, client.RawPatch(types.MergePatchType, patch))
+		}
+	}
 	metrics := operator.address(t, "metrics")
 	scraped := func(token string, want int) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -257,9 +262,7 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 		{"see its control plane run", func(ctx context.Context) error {
 			return i.serve(ctx, "default-v1-31-0", istio)
 		}},
-		{"create a tag", func(ctx context.Context) error {
-			return client.IgnoreAlreadyExists(i.Create(ctx, tag))
-		}},
+		{"ask for a tag", asksForTag(true)},
 		{"see where it points", func(ctx context.Context) error { return i.points(ctx, "default", "default-v1-31-0") }},
 		{"install control planes that run elsewhere", i.installRemoteRevisions},
 		{"upgrade one of them", i.upgradeRemoteRevision},
@@ -325,9 +328,10 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 		{"ask for another image", i.rollOn},
 		{"see the second generation serve", func(ctx context.Context) error { return i.rolledOut(ctx, 2) }},
 		{"see the certificate of the first go", i.noCertificate},
+		{"ask for no tag", asksForTag(false)},
+		{"see it go", func(ctx context.Context) error { return isGone(ctx, i, tag) }},
 		{"remove all", func(ctx context.Context) error {
-			err := errors.Join(client.IgnoreNotFound(i.Delete(ctx, tag)), client.IgnoreNotFound(i.Delete(ctx, istio)),
-				isGone(ctx, i, tag), isGone(ctx, i, istio))
+			err := errors.Join(client.IgnoreNotFound(i.Delete(ctx, istio)), isGone(ctx, i, istio))
 			if err != nil {
 				return err
 			}
