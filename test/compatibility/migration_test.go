@@ -89,8 +89,8 @@ func TestStoryAPIValidationAndDefaults(t *testing.T) {
 				WorkloadMigration: &v1.WorkloadMigrationConfig{
 					Strategy: v1.WorkloadMigrationStrategyBatched,
 					Batched: &v1.BatchedMigrationConfig{
-						BatchSize: ptr.To[int32](7), DelayBetweenBatches: ptr.To[v1.Duration]("1m30s"), MaxVersion: ptr.To("1.26.999"),
-						ReadinessTimeout: ptr.To[v1.Duration]("10m"), FailurePolicy: v1.FailurePolicyFailFast,
+						WorkloadKinds: []v1.WorkloadKind{"DaemonSet", "Deployment"}, BatchSize: ptr.To[int32](7), DelayBetweenBatches: ptr.To[v1.Duration]("1m30s"),
+						MaxVersion: ptr.To("1.26.999"), ReadinessTimeout: ptr.To[v1.Duration]("10m"), FailurePolicy: v1.FailurePolicyFailFast,
 					},
 				},
 			}},
