@@ -99,6 +99,9 @@ func (d Decision) Settled() bool {
 //     included.
 //   - Once none runs, Delay passes before the next one starts. The first batch
 //     has nothing to wait for.
+//   - A step that is overdue counts as settled for the steps after it, and the plan
+//     ends when it has.
+//   - A step that is held by itself is left out; the plan does not end without it.
 //   - A hold, or with FailFast a failure, starts nothing; what runs is waited for.
 //
 // The record must hold the caller's own last writes. Read through a cache that
@@ -111,7 +114,7 @@ func Next(plan Plan, batching Batching, now time.Time) Decision {
 	plan.Steps = r.steps
 	d := Decision{
 		Plan:    plan,
-		Wait:    r.pick(r.preparing, r.running),
+		Wait:    r.pick(r.preparing, r.running, r.overdue),
 		Batch:   r.batch,
 		Batches: r.batches,
 	}
@@ -145,6 +148,13 @@ func Next(plan Plan, batching Batching, now time.Time) Decision {
 
 	case len(r.running) > 0 && (r.startsNewBatch() || len(r.running) == size):
 		d.startNothing(InProgress, CodeBatchRunning, "waiting for %s to settle", r.describeSteps(r.running))
+
+	case len(r.queue) == 0 && len(r.overdue) > 0:
+		d.startNothing(InProgress, CodeBatchRunning, "waiting for %s to settle", r.describeSteps(r.overdue))
+
+	case len(r.queue) == 0:
+		why := r.steps[r.held[0]].Reason
+		d.startNothing(Held, why.Code, "%s: %s", r.describeHeld(), why.Message)
 
 	case len(r.running) == 0 && now.Before(goesOn):
 		d.startNothing(Delaying, CodeBatchDelay, "%s follows at %s, %s after the last step settled",

@@ -18,6 +18,8 @@ type batchState struct {
 	preparing []int // not disruptive, started
 	queue     []int // disruptive, to start, in the order in which they will
 	running   []int // disruptive, started
+	overdue   []int // disruptive, started so long ago that they hold nothing
+	held      []int // to start when what each waits for has come
 	failed    []int
 	done      int
 	disturbed int // those at the head of the queue whose object is disturbed already
@@ -39,10 +41,14 @@ func readBatches(steps []Step, size int, latestCredible time.Time) batchState {
 	for i := range r.steps {
 		step := &r.steps[i]
 		switch {
+		case step.State.pending() && step.Held:
+			r.held = append(r.held, i)
 		case step.State.pending() && step.Disruptive:
 			r.queue = append(r.queue, i)
 		case step.State.pending():
 			r.prepare = append(r.prepare, i)
+		case step.overdue() && step.Disruptive:
+			r.overdue = append(r.overdue, i)
 		case step.State.running() && step.Disruptive:
 			r.running = append(r.running, i)
 		case step.State.running():
@@ -56,8 +62,8 @@ func readBatches(steps []Step, size int, latestCredible time.Time) batchState {
 			step.State, step.Batch = Pending, 0
 		} else if step.inBatch() {
 			r.join(step)
-			if step.EndedAt.After(r.settledAt) && !step.EndedAt.After(latestCredible) {
-				r.settledAt = step.EndedAt
+			if end := step.heldUntil(); end.After(r.settledAt) && !end.After(latestCredible) {
+				r.settledAt = end
 			}
 		}
 	}
@@ -70,6 +76,14 @@ func readBatches(steps []Step, size int, latestCredible time.Time) batchState {
 // was not written by us.
 func (s *Step) inBatch() bool {
 	return s.Disruptive && s.State != Skipped && 0 < s.Batch && s.Batch < math.MaxInt32
+}
+
+// heldUntil is when a step no longer held those after it; zero while it does.
+func (s *Step) heldUntil() time.Time {
+	if s.OverdueSince.IsZero() {
+		return s.EndedAt
+	}
+	return s.OverdueSince
 }
 
 func (r *batchState) join(step *Step) {
@@ -162,10 +176,10 @@ func (r *batchState) nextSteps(room int) []int {
 }
 
 // waiting counts what has yet to start.
-func (r *batchState) waiting() int { return len(r.prepare) + len(r.queue) }
+func (r *batchState) waiting() int { return len(r.prepare) + len(r.queue) + len(r.held) }
 
 func (r *batchState) settled() bool {
-	return r.waiting() == 0 && len(r.preparing) == 0 && len(r.running) == 0
+	return r.waiting() == 0 && len(r.preparing)+len(r.running)+len(r.overdue) == 0
 }
 
 func (r *batchState) pick(places ...[]int) []Step {
@@ -176,6 +190,13 @@ func (r *batchState) pick(places ...[]int) []Step {
 		}
 	}
 	return steps
+}
+
+func (r *batchState) describeHeld() string {
+	if len(r.held) == 1 {
+		return r.describeSteps(r.held) + " waits"
+	}
+	return r.describeSteps(r.held) + " wait"
 }
 
 // describeSteps tells which steps are meant without listing a thousand of them.

@@ -341,6 +341,43 @@ func TestNext(t *testing.T) {
 			want: want{outcome: Held, forecast: "b@1 c@1", batches: "0/1", code: "Paused"},
 		},
 
+		"an overdue step does not hold the next batch": {
+			steps:    steps(deploy("a", running(1), overdue(60)), deploy("b", done(1, 10)), deploy("c"), deploy("d"), deploy("e")),
+			batching: Batching{Size: 2}, now: 60,
+			want: want{outcome: InProgress, start: "c@2 d@2", wait: "a", forecast: "e@3", batches: "2/3"},
+		},
+		"the delay counts from when it was overdue": {
+			steps:    steps(deploy("a", running(1), overdue(60)), deploy("b", done(1, 10)), deploy("c")),
+			batching: Batching{Size: 2, Delay: 30 * time.Second}, now: 70,
+			want: want{outcome: Delaying, wait: "a", forecast: "c@2", batches: "1/2", look: 90, code: CodeBatchDelay},
+		},
+		"and not from when it settles in the end": {
+			steps:    steps(deploy("a", done(1, 95), overdue(60)), deploy("b", done(1, 10)), deploy("c")),
+			batching: Batching{Size: 2, Delay: 30 * time.Second}, now: 96,
+			want: want{outcome: InProgress, start: "c@2", batches: "2/2"},
+		},
+		"the plan ends when it has settled": {
+			steps:    steps(deploy("a", running(1), overdue(60)), deploy("b", done(1, 10))),
+			batching: threes, now: 600,
+			want: want{outcome: InProgress, wait: "a", batches: "1/1", code: CodeBatchRunning},
+		},
+
+		"a step that waits for something of its own holds no other": {
+			steps:    steps(deploy("a", heldByTag), deploy("b"), deploy("c")),
+			batching: Batching{Size: 1},
+			want:     want{outcome: InProgress, start: "b@1", forecast: "a c@2", batches: "1/2"},
+		},
+		"and is all that is left": {
+			steps:    steps(deploy("a", heldByTag), deploy("b", done(1, 10)), deploy("c", heldByTag)),
+			batching: threes, now: 600,
+			want: want{outcome: Held, forecast: "a c", batches: "1/1", code: "TagNotMoved"},
+		},
+		"also one that is disturbed already": {
+			steps:    steps(deploy("a", heldByTag, disturbed), deploy("b")),
+			batching: threes,
+			want:     want{outcome: InProgress, start: "b@1", forecast: "a", batches: "1/1"},
+		},
+
 		"held before it began": {
 			steps: steps(relabel("n1"), deploy("a")), batching: threes, hold: paused,
 			want: want{outcome: Held, forecast: "n1 a@1", batches: "0/1", code: "Paused"},

@@ -58,6 +58,13 @@ func priority(p int) option { return func(step *Step) { step.Priority = p } }
 // disturbed is a step whose object is being disrupted already.
 func disturbed(step *Step) { step.Disturbed = true }
 
+// heldByTag is a step that waits for something of its own.
+func heldByTag(step *Step) {
+	step.Held, step.Reason = true, Because("TagNotMoved", "tag prod has not moved")
+}
+
+func overdue(seconds int) option { return func(step *Step) { step.OverdueSince = at(seconds) } }
+
 func running(batch int) option {
 	return func(step *Step) { step.State, step.Batch, step.StartedAt = Running, batch, epoch }
 }

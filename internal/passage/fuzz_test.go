@@ -79,7 +79,12 @@ func stepsFrom(record []byte) []Step {
 			Batch:      batches[number%len(batches)],
 			EndedAt:    ends[number/len(batches)%len(ends)],
 		}
-		if state > 200 {
+		switch {
+		case state > 120 && state < 130:
+			step.Held = true
+		case state > 150 && state < 160:
+			step.OverdueSince = ends[number%len(ends)]
+		case state > 200:
 			step.Priority = -1 << 63
 		}
 		steps = append(steps, step)

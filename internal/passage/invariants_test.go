@@ -25,10 +25,15 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 
 	// What was recorded.
 	var queue []Step
-	var unsettled, disturbing, disturbed, preparing, failures, last int
+	var unsettled, disturbing, disturbed, held, preparing, failures, last int
 	var lastEnd time.Time
 	for _, step := range plan.Steps {
 		switch {
+		case isPending(step) && step.Held:
+			unsettled++
+			held++
+		case isRunning(step) && step.Disruptive && !step.OverdueSince.IsZero():
+			unsettled++
 		case isPending(step) && step.Disruptive:
 			queue = append(queue, step)
 			unsettled++
@@ -46,8 +51,12 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 		}
 		if isMember(step) {
 			last = max(last, step.Batch)
-			if !step.EndedAt.After(now.Add(delay)) && step.EndedAt.After(lastEnd) {
-				lastEnd = step.EndedAt
+			end := step.EndedAt
+			if !step.OverdueSince.IsZero() {
+				end = step.OverdueSince
+			}
+			if !end.After(now.Add(delay)) && end.After(lastEnd) {
+				lastEnd = end
 			}
 		}
 	}
@@ -64,7 +73,7 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 	// What is started.
 	var disruptive []Step
 	for _, step := range d.Start {
-		if step.State != Pending {
+		if step.State != Pending || step.Held {
 			violated("%s is started though it is %s", step.Object, step.State)
 		}
 		if step.Disruptive {
@@ -154,6 +163,9 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 	case !d.Settled():
 		violated("nothing runs, nothing starts and it is not over but %s", d.Outcome)
 	}
+	if d.Outcome == Held && plan.Hold == nil && (held == 0 || len(queue)+preparing+disturbing > 0) {
+		violated("held by %v", d.Reason)
+	}
 	if d.Settled() && unsettled > 0 && d.Outcome != Stopped {
 		violated("%s with %d unsettled", d.Outcome, unsettled)
 	}
@@ -169,7 +181,7 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 	for i, step := range d.Plan.Steps {
 		was := plan.Steps[i]
 		if isPending(was) {
-			if step.Disruptive && (step.Batch < 1 || step.Batch > d.Batches) {
+			if step.Disruptive && !step.Held && (step.Batch < 1 || step.Batch > d.Batches) {
 				violated("%s is forecast for batch %d of %d", step.Object, step.Batch, d.Batches)
 			}
 			was.State, was.Batch = Pending, step.Batch

@@ -58,6 +58,8 @@ func (s State) Settled() bool { return s == Done || s == Failed || s == Skipped 
 // safe, starting it might start it twice.
 func (s State) running() bool { return !s.pending() && !s.Settled() }
 
+func (s *Step) overdue() bool { return s.State.running() && !s.OverdueSince.IsZero() }
+
 // Step is one change to one object, with its reason.
 type Step struct {
 	Object Object `json:"object"`
@@ -76,6 +78,12 @@ type Step struct {
 	// Disturbed is set on a disruptive step whose object is being disrupted already, by a plan with another
 	// target. Such steps start first and all at once: they disrupt nothing more.
 	Disturbed bool `json:"disturbed,omitempty"`
+	// Held is set on a pending step that waits for something of its own, which Reason names. It holds no other
+	// step.
+	Held bool `json:"held,omitempty"`
+	// OverdueSince is when a step had run for as long as others wait for it. One that runs on holds no other
+	// step any more; the plan ends when it has settled.
+	OverdueSince time.Time `json:"overdueSince,omitzero"`
 	// Batch is the batch that the step was started in. On a pending step it is a
 	// forecast, made each time. Zero is outside any batch.
 	Batch int   `json:"batch,omitempty"`

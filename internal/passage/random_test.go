@@ -103,7 +103,20 @@ func randomWorld(t *testing.T, random *rand.Rand, story *strings.Builder) {
 				next = soon
 			}
 			w.now = next
-			switch random.IntN(9) {
+			switch random.IntN(11) {
+			case 9:
+				if n := len(w.plan.Steps); n > 0 {
+					step := &w.plan.Steps[random.IntN(n)]
+					step.Held = !step.Held
+					w.tell("* %s is held: %t", step.Object.Name, step.Held)
+				}
+			case 10:
+				if n := len(w.plan.Steps); n > 0 {
+					if step := &w.plan.Steps[random.IntN(n)]; step.State == Running {
+						step.OverdueSince = w.now
+						w.tell("* %s is overdue", step.Object.Name)
+					}
+				}
 			case 0:
 				w.tell("* paused")
 				w.plan.Hold = Hold("Paused", "paused")
@@ -138,6 +151,9 @@ func randomWorld(t *testing.T, random *rand.Rand, story *strings.Builder) {
 			if meddling == 0 {
 				w.tell("* resumed")
 				w.plan.Hold = nil
+				for i := range w.plan.Steps {
+					w.plan.Steps[i].Held = false
+				}
 			}
 			continue
 		}

@@ -137,7 +137,9 @@ func (w *world) start(step Step, now time.Time) error {
 	}
 	w.ready[step.Object] = w.now.Add(takes)
 	if step.Disruptive && !step.Disturbed {
-		w.peak = max(w.peak, count(w.plan.Steps, func(s Step) bool { return s.Disruptive && s.State == Running }))
+		w.peak = max(w.peak, count(w.plan.Steps, func(s Step) bool {
+			return s.Disruptive && s.State == Running && s.OverdueSince.IsZero()
+		}))
 	}
 	if step.Disruptive {
 		w.tell("%-8s%-12sbatch %d", "start", step.Object.Name, step.Batch)
