@@ -57,6 +57,7 @@ func TestStoryExamplesResolveAsDocumented(t *testing.T) {
 			BatchSize:           1,
 			DelayBetweenBatches: 30 * time.Second,
 			ReadinessTimeout:    5 * time.Minute,
+			MaxReadinessTimeout: 30 * time.Minute,
 			FailurePolicy:       v1.FailurePolicyContinueOnError,
 		}
 		change(&settings)

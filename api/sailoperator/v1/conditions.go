@@ -130,6 +130,8 @@ const (
 	ReasonKindNotMoved       Reason = "KindNotMoved"
 	ReasonInvalidAnnotation  Reason = "InvalidAnnotation"
 	ReasonTimeout            Reason = "ReadinessTimeout"
+	ReasonTimeoutCapped      Reason = "ReadinessTimeoutCapped"
+	ReasonOverdue            Reason = "Overdue"
 	ReasonProgressDeadline   Reason = "ProgressDeadlineExceeded"
 	ReasonWrongRevision      Reason = "WrongRevision"
 	ReasonWorkloadRestarting Reason = "Restarting"

@@ -26,12 +26,19 @@ const AnnotationRevision = "istio.io/rev"
 
 // Annotations on a Deployment that change how it is migrated.
 const (
-	// AnnotationSkipMigration set to "true" keeps the workload where it is.
+	// AnnotationSkipMigration set to "true" keeps the workload where it is. On a namespace it keeps the label of the namespace
+	// and all of its workloads.
 	AnnotationSkipMigration = "sailoperator.io/skip-migration"
-	// AnnotationReadinessTimeout replaces batched.readinessTimeout for this workload.
+	// AnnotationReadinessTimeout replaces batched.readinessTimeout for this workload, up to batched.maxReadinessTimeout.
 	AnnotationReadinessTimeout = "sailoperator.io/readiness-timeout"
-	// AnnotationMigrationBatch is an integer priority: lower ones migrate first.
+	// AnnotationMigrationBatch is an integer priority from MinMigrationBatch to MaxMigrationBatch: lower ones migrate first.
 	AnnotationMigrationBatch = "sailoperator.io/migration-batch"
+)
+
+// Bounds of AnnotationMigrationBatch.
+const (
+	MinMigrationBatch = -1000
+	MaxMigrationBatch = 1000
 )
 
 // AnnotationMigration on a Deployment is what Fairlead remembers of having moved it: to which revision, when, in which

@@ -66,6 +66,11 @@ type BatchedMigrationConfig struct {
 	// +optional
 	ReadinessTimeout *Duration `json:"readinessTimeout,omitempty"`
 
+	// Longest time that a workload can give itself with the annotation sailoperator.io/readiness-timeout, such as 1h.
+	// Left out: 30m, or readinessTimeout if that is longer.
+	// +optional
+	MaxReadinessTimeout *Duration `json:"maxReadinessTimeout,omitempty"`
+
 	// What happens after a workload failed.
 	// ContinueOnError goes on to the next batch. FailFast starts no further one.
 	// +kubebuilder:default=ContinueOnError
@@ -102,6 +107,8 @@ const (
 	DefaultDelayBetweenBatches = 30 * time.Second
 	DefaultReadinessTimeout    = 5 * time.Minute
 	DefaultFailurePolicy       = FailurePolicyContinueOnError
+	// DefaultMaxReadinessTimeout holds unless the readiness timeout of the Istio is longer.
+	DefaultMaxReadinessTimeout = 30 * time.Minute
 )
 
 // MigrationSettings is a WorkloadMigrationConfig with every default filled in and every text parsed.
@@ -113,6 +120,7 @@ type MigrationSettings struct {
 	BatchSize           int
 	DelayBetweenBatches time.Duration
 	ReadinessTimeout    time.Duration
+	MaxReadinessTimeout time.Duration
 	// MaxVersion is nil when there is no bound.
 	MaxVersion    *semver.Version
 	FailurePolicy FailurePolicy
@@ -126,6 +134,7 @@ func (c *WorkloadMigrationConfig) Settings() (MigrationSettings, error) {
 		BatchSize:           DefaultBatchSize,
 		DelayBetweenBatches: DefaultDelayBetweenBatches,
 		ReadinessTimeout:    DefaultReadinessTimeout,
+		MaxReadinessTimeout: DefaultMaxReadinessTimeout,
 		FailurePolicy:       DefaultFailurePolicy,
 	}
 	if c == nil {
@@ -177,6 +186,15 @@ func (b *BatchedMigrationConfig) resolve(settings *MigrationSettings) (errs []er
 			refuse("readinessTimeout", err)
 		} else if settings.ReadinessTimeout <= 0 {
 			refuse("readinessTimeout", fmt.Errorf("%s gives workloads no time; the default is %s", *b.ReadinessTimeout, DefaultReadinessTimeout))
+		}
+	}
+	settings.MaxReadinessTimeout = max(DefaultMaxReadinessTimeout, settings.ReadinessTimeout)
+	if b.MaxReadinessTimeout != nil {
+		var err error
+		if settings.MaxReadinessTimeout, err = b.MaxReadinessTimeout.Parse(); err != nil {
+			refuse("maxReadinessTimeout", err)
+		} else if settings.MaxReadinessTimeout <= 0 {
+			refuse("maxReadinessTimeout", fmt.Errorf("%s gives workloads no time; the default is %s", *b.MaxReadinessTimeout, DefaultMaxReadinessTimeout))
 		}
 	}
 	if b.MaxVersion != nil {

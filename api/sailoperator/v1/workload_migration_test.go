@@ -17,6 +17,7 @@ func TestSettings(t *testing.T) {
 		BatchSize:           1,
 		DelayBetweenBatches: 30 * time.Second,
 		ReadinessTimeout:    5 * time.Minute,
+		MaxReadinessTimeout: 30 * time.Minute,
 		FailurePolicy:       FailurePolicyContinueOnError,
 	}
 	with := func(change func(*MigrationSettings)) MigrationSettings {
@@ -50,7 +51,11 @@ func TestSettings(t *testing.T) {
 		},
 		"timeout in mixed units": {
 			batched(BatchedMigrationConfig{ReadinessTimeout: ptr.To[Duration]("1h30m")}),
-			with(func(s *MigrationSettings) { s.ReadinessTimeout = 90 * time.Minute }),
+			with(func(s *MigrationSettings) { s.ReadinessTimeout, s.MaxReadinessTimeout = 90*time.Minute, 90*time.Minute }),
+		},
+		"longest timeout": {
+			batched(BatchedMigrationConfig{MaxReadinessTimeout: ptr.To[Duration]("10m")}),
+			with(func(s *MigrationSettings) { s.MaxReadinessTimeout = 10 * time.Minute }),
 		},
 		"bound": {
 			batched(BatchedMigrationConfig{MaxVersion: ptr.To("1.24.999")}),
@@ -88,16 +93,17 @@ func TestSettings(t *testing.T) {
 // succeed, and using it must fail with the name of the field.
 func TestSettingsOfUncheckedObjects(t *testing.T) {
 	cases := map[string]struct{ migration, field string }{
-		"duration in words":     {`{"batched":{"delayBetweenBatches":"5 minutes"}}`, "batched.delayBetweenBatches"},
-		"empty duration":        {`{"batched":{"readinessTimeout":""}}`, "batched.readinessTimeout"},
-		"negative duration":     {`{"batched":{"readinessTimeout":"-1s"}}`, "batched.readinessTimeout"},
-		"no time":               {`{"batched":{"readinessTimeout":"0s"}}`, "batched.readinessTimeout"},
-		"batch of nothing":      {`{"batched":{"batchSize":0}}`, "batched.batchSize"},
-		"version without patch": {`{"batched":{"maxVersion":"1.26"}}`, "batched.maxVersion"},
-		"version in words":      {`{"batched":{"maxVersion":"latest"}}`, "batched.maxVersion"},
-		"unknown policy":        {`{"batched":{"failurePolicy":"Retry"}}`, "batched.failurePolicy"},
-		"unknown kind":          {`{"batched":{"workloadKinds":["Job"]}}`, "batched.workloadKinds"},
-		"unknown strategy":      {`{"strategy":"Canary"}`, "strategy"},
+		"duration in words":      {`{"batched":{"delayBetweenBatches":"5 minutes"}}`, "batched.delayBetweenBatches"},
+		"empty duration":         {`{"batched":{"readinessTimeout":""}}`, "batched.readinessTimeout"},
+		"negative duration":      {`{"batched":{"readinessTimeout":"-1s"}}`, "batched.readinessTimeout"},
+		"no time at the longest": {`{"batched":{"maxReadinessTimeout":"0s"}}`, "batched.maxReadinessTimeout"},
+		"no time":                {`{"batched":{"readinessTimeout":"0s"}}`, "batched.readinessTimeout"},
+		"batch of nothing":       {`{"batched":{"batchSize":0}}`, "batched.batchSize"},
+		"version without patch":  {`{"batched":{"maxVersion":"1.26"}}`, "batched.maxVersion"},
+		"version in words":       {`{"batched":{"maxVersion":"latest"}}`, "batched.maxVersion"},
+		"unknown policy":         {`{"batched":{"failurePolicy":"Retry"}}`, "batched.failurePolicy"},
+		"unknown kind":           {`{"batched":{"workloadKinds":["Job"]}}`, "batched.workloadKinds"},
+		"unknown strategy":       {`{"strategy":"Canary"}`, "strategy"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func MetadataOf(kind string) *metav1.PartialObjectMetadata {
 // What the rules read.
 var (
 	keptLabels      = []string{v1.LabelRevision, v1.LabelInjection, v1.LabelSidecarInject}
-	keptAnnotations = []string{v1.AnnotationRevision}
+	keptAnnotations = []string{v1.AnnotationRevision, v1.AnnotationSkipMigration}
 )
 
 // Labels are those of a namespace, a pod or a pod template that the rules read.

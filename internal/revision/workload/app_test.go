@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
@@ -92,13 +93,16 @@ func (a *app) wrote(d *appsv1.Deployment) {
 		a.ours = a.desired() > 0
 		a.restarts[a.key()+" to "+mark.Target]++
 		a.tell("%s  %s, batch %d%s", mark.Action, a.key(), mark.Batch, ownLabel(d))
+	case mark.state() == passage.Running:
+		a.tell("note     %s is overdue", a.key())
+		a.settled[mark.Run] = a.now
 	case mark.Failed.IsZero():
 		a.tell("note     %s is done", a.key())
 	default:
 		a.tell("note     %s has failed: %s", a.key(), mark.Reason.Message)
 	}
 	mark := markOn(d)
-	if !mark.Failed.IsZero() {
+	if !mark.Failed.IsZero() && mark.Overdue.IsZero() {
 		a.settled[mark.Run] = a.now
 	}
 	a.update(d)
@@ -124,7 +128,7 @@ func (c *cluster) underway() int {
 	settings, _ := c.istio.Spec.UpdateStrategy.WorkloadMigration.Settings()
 	for _, a := range c.apps {
 		mark := markOn(a.Deployment)
-		if a.ours && mark.Target == target && mark.Failed.IsZero() && c.now.Before(mark.Started.Add(timeoutOf(inventory.From(a.Deployment), settings.ReadinessTimeout))) {
+		if a.ours && mark.Target == target && mark.Failed.IsZero() && c.now.Before(mark.Started.Add(min(settings.ReadinessTimeout, timeouts{settings.ReadinessTimeout, settings.MaxReadinessTimeout}.of(inventory.From(a.Deployment))))) {
 			n++
 		}
 	}
@@ -164,7 +168,7 @@ func (a *app) edit(how func(*appsv1.Deployment)) {
 // arrive is the end of a rollout of ours.
 func (a *app) arrive() {
 	a.ours = false
-	if mark := markOn(a.Deployment); mark != nil && mark.Failed.IsZero() {
+	if mark := markOn(a.Deployment); mark != nil && mark.Failed.IsZero() && mark.Overdue.IsZero() {
 		a.settled[mark.Run] = a.now
 	}
 }

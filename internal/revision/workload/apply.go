@@ -34,6 +34,8 @@ type writer struct {
 	now       func() time.Time
 	// concurrency is how many objects are written at the same time.
 	concurrency int
+	// applied is called after each step that was written; it may be nil.
+	applied func(Observed, passage.Step)
 
 	mu sync.Mutex
 	// refused has the objects whose change was refused.
@@ -105,6 +107,7 @@ func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) (*R
 		w.inventory.ObserveNamespaceWrite(c.object)
 		w.recordRelabelTime()
 		w.recordRelabel(seen.UID, step.To)
+		w.recordApplied(o, step)
 	}
 	return w.classifyError(o, err, seen.UID, choiceOf(seen), "change the label of namespace %s", step.Object.Name)
 }
@@ -112,7 +115,16 @@ func (w *writer) relabel(ctx context.Context, o Observed, step passage.Step) (*R
 // move restarts a workload on the target.
 func (w *writer) move(ctx context.Context, o Observed, seen *inventory.Workload, step passage.Step, run time.Time) (*Refusal, error) {
 	err := w.patchMark(ctx, seen, movePatch(o, seen, step, run, w.now()))
+	if err == nil {
+		w.recordApplied(o, step)
+	}
 	return w.classifyError(o, err, seen.UID, versionOf(seen), "move %s", objectOf(seen))
+}
+
+func (w *writer) recordApplied(o Observed, step passage.Step) {
+	if w.applied != nil {
+		w.applied(o, step)
+	}
 }
 
 // recordOutcome writes the mark of an ended move. It restarts nothing.
@@ -168,7 +180,11 @@ func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
 	for _, e := range d.endedMoves {
 		err := r.writer.recordOutcome(ctx, o, e)
 		errs = append(errs, err)
-		if err == nil && e.mark.Done.IsZero() {
+		if err == nil && e.mark.state() == passage.Running {
+			r.recorder.Eventf(e.Reference(), o.Istio, corev1.EventTypeWarning, string(v1.ReasonOverdue), "migrate",
+				"%s", o.timeouts().overdueReason(e.Workload, o.Istio.Name).Message)
+		}
+		if err == nil && e.mark.state() == passage.Failed {
 			r.recorder.Eventf(e.Reference(), o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
 				"moving to %s failed: %s", e.mark.Target, e.mark.Reason.Message)
 		}

@@ -166,7 +166,7 @@ func inPlace(o *Observed) {
 func makeTag(name, to, at string) *v1.IstioRevisionTag {
 	kind, of, _ := strings.Cut(to, "/")
 	return &v1.IstioRevisionTag{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)},
 		Spec:       v1.IstioRevisionTagSpec{TargetRef: v1.TargetReference{Kind: kind, Name: of}},
 		Status:     v1.IstioRevisionTagStatus{IstioRevision: at},
 	}

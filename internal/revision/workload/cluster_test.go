@@ -46,6 +46,8 @@ type cluster struct {
 	// injectorFails is what the injector of a revision answers instead of a sidecar, and checks are the dry runs of pods.
 	injectorFails map[string]error
 	checks        int
+	// tagsBroken is why tags do not follow; empty if they do.
+	tagsBroken string
 	// refuses is an admission policy.
 	refuses func(client.Object) error
 	writes  int
@@ -108,6 +110,10 @@ func (c *cluster) upgrade(version string) {
 	follow := func() {
 		for i := range c.tags {
 			if ref := c.tags[i].Spec.TargetRef; ref.Kind == v1.IstioKind && c.istio != nil && c.istio.Status.ActiveRevisionName == name {
+				if c.tagsBroken != "" {
+					unreconciled(v1.ReasonOwnedByOthers, c.tagsBroken)(&c.tags[i])
+					continue
+				}
 				c.tags[i].Status.IstioRevision = name
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -57,6 +58,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, workloadCache, usageCache
 		lastStatusWrite: map[string]time.Time{},
 		metrics:         newMetricsRecorder(),
 	}
+	r.writer.applied = r.recordAppliedEvents
 	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []ctrl.Request { return r.migratingIstios(ctx) })
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
@@ -94,6 +96,8 @@ type reconciler struct {
 	mu sync.Mutex
 	// lastStatusWrite is when the status of an Istio was last written.
 	lastStatusWrite map[string]time.Time
+	// tagRevisions has the revision of each tag when it was last observed.
+	tagRevisions map[types.UID]string
 }
 
 // failureRequeueDelay is how long to wait after a write failed.
@@ -190,6 +194,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.metrics.forget(o.Istio.Name)
 		return ctrl.Result{}, nil
 	}
+	r.observeTags(o)
 	d := decide(o, r.now())
 	if r.writer.dryRunRefused(ctx, o, d.Plan.Failures()) {
 		r.writer.addRefusals(&o)
@@ -218,6 +223,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.metrics.observe(o.Istio.Name, d.Decision)
 	r.recordUnstartedEvents(o, d.Plan.Failures())
+	r.recordTagEvents(o, d)
 	again, err := r.report(ctx, o, d)
 	switch {
 	case apierrors.IsConflict(applyErr) || apierrors.IsConflict(err):
@@ -231,6 +237,22 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		again, d.Start = failureRequeueDelay, nil
 	}
 	return ctrl.Result{RequeueAfter: r.requeueAfter(o, d, again)}, nil
+}
+
+// observeTags starts the time that the webhook of a tag takes to propagate when the tag has moved.
+func (r *reconciler) observeTags(o Observed) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	moved, revisions := false, make(map[types.UID]string, len(o.Tags))
+	for i := range o.Tags {
+		tag := &o.Tags[i]
+		before, known := r.tagRevisions[tag.UID]
+		moved = moved || known && before != tag.Status.IstioRevision
+		revisions[tag.UID] = tag.Status.IstioRevision
+	}
+	if r.tagRevisions = revisions; moved {
+		r.writer.recordRelabelTime()
+	}
 }
 
 func (r *reconciler) forget(istio string) {

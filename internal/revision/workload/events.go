@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,17 @@ func (r *reconciler) recordStatusEvent(istio *v1.Istio, before, status *v1.Workl
 	}
 }
 
+// recordAppliedEvents emits the events of a step that was written. Its mark, or the label of a namespace, is the record that it
+// was: a restarted operator does not emit them again.
+func (r *reconciler) recordAppliedEvents(o Observed, step passage.Step) {
+	if step.Object.Kind == kindNamespace {
+		return
+	}
+	if capped := o.timeouts().capReason(o.find(step.Object)); capped != nil {
+		r.recorder.Eventf(o.eventObject(step), o.Istio, corev1.EventTypeWarning, string(capped.Code), "migrate", "%s", capped.Message)
+	}
+}
+
 // unstartedStep is a step of an Istio that could not be started.
 type unstartedStep struct {
 	istio string
@@ -45,13 +57,29 @@ type unstartedStep struct {
 func (r *reconciler) recordUnstartedEvents(o Observed, failed []passage.Step) {
 	unstarted := slices.DeleteFunc(slices.Clone(failed), func(step passage.Step) bool { return !step.StartedAt.IsZero() })
 	r.events.Forget(func(about unstartedStep) bool {
-		return about.istio == o.Istio.Name &&
+		return about.istio == o.Istio.Name && about.Kind != v1.IstioRevisionTagKind &&
 			!slices.ContainsFunc(unstarted, func(step passage.Step) bool { return step.Object == about.Object })
 	})
 	for _, step := range unstarted {
 		if r.events.IsNew(unstartedStep{o.Istio.Name, step.Object}, step.Reason.Message) {
 			r.recorder.Eventf(o.eventObject(step), o.Istio, corev1.EventTypeWarning, string(v1.ReasonMigrationFailed), "migrate",
 				"cannot be moved to %s: %s", step.To, step.Reason.Message)
+		}
+	}
+}
+
+// recordTagEvents emits one event for each tag that keeps workloads where they are.
+func (r *reconciler) recordTagEvents(o Observed, d decision) {
+	tagOf := func(name string) unstartedStep {
+		return unstartedStep{o.Istio.Name, passage.Object{APIVersion: v1.GroupVersion.String(), Kind: v1.IstioRevisionTagKind, Name: name}}
+	}
+	r.events.Forget(func(about unstartedStep) bool {
+		_, holds := d.tagHolds[about.Name]
+		return about.istio == o.Istio.Name && about.Kind == v1.IstioRevisionTagKind && !holds
+	})
+	for _, name := range slices.Sorted(maps.Keys(d.tagHolds)) {
+		if why := d.tagHolds[name]; r.events.IsNew(tagOf(name), why) {
+			r.recorder.Eventf(o.Istio, nil, corev1.EventTypeWarning, string(v1.ReasonTagNotMoved), "migrate", "%s", why)
 		}
 	}
 }

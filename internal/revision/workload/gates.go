@@ -1,18 +1,13 @@
 package workload
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
-	"github.com/fairlead/fairlead/internal/revision/usage"
-	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
 // gates hold the migration, in the order in which a user would ask.
@@ -24,7 +19,6 @@ var gates = []passage.Gate[planner]{
 	whilePaused,
 	aboveMaxVersion,
 	untilTargetReady,
-	untilTagsMoved,
 	untilInjected,
 }
 
@@ -82,30 +76,3 @@ func aboveMaxVersion(p planner) *passage.Reason {
 }
 
 func untilTargetReady(p planner) *passage.Reason { return p.Target.Hold }
-
-// untilTagsMoved holds restarts that would come up on the old revision.
-func untilTagsMoved(p planner) *passage.Reason {
-	for i := range p.Tags {
-		if tag := &p.Tags[i]; p.follows(tag) && tag.Status.IstioRevision != p.Target.Name && tagHold(tag) == "" && p.isUsed(tag.Name) {
-			why := ""
-			if reconciled := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled)); reconciled != nil &&
-				reconciled.Status == metav1.ConditionFalse {
-				why = ": " + reconciled.Message
-			}
-			return passage.Hold(v1.ReasonTagNotMoved, "IstioRevisionTag %s has not moved yet to %s%s", tag.Name, p.Target.Name, why)
-		}
-	}
-	return nil
-}
-
-// isUsed tells whether any workload that could move selects a name.
-func (p planner) isUsed(name string) bool {
-	for _, ns := range p.Inventory.Namespaces {
-		if usage.Choose(ns.Labels, nil).Name == name {
-			return true
-		}
-	}
-	return slices.ContainsFunc(p.Inventory.Workloads, func(w *inventory.Workload) bool {
-		return p.moves(w.Kind) && usage.Choose(p.Inventory.Namespaces[w.Namespace].Labels, w.PodLabels).Name == name
-	})
-}

@@ -35,11 +35,6 @@ func notReady(o *Observed) {
 // usesTag is a namespace that uses the tag prod.
 var usesTag = namespace("tagged", rev("prod"))
 
-func waitsForTag(o *Observed) {
-	usesTag(o)
-	tag("prod", "Istio/default", old)(o)
-}
-
 func holdOf(o Observed) *passage.Reason { return Plan(o, at(60)).Hold }
 
 // TestGates has the gates in their order. Each row holds all that the rows after it are about, too, so that nobody is told
@@ -75,10 +70,6 @@ func TestGates(t *testing.T) {
 		{
 			"the revision is not ready", notReady, v1.ReasonRevisionNotReady,
 			"IstioRevision default-v1-26-0 is not ready; workloads move when it is",
-		},
-		{
-			"a tag has yet to move", waitsForTag, v1.ReasonTagNotMoved,
-			"IstioRevisionTag prod has not moved yet to default-v1-26-0",
 		},
 		{
 			"the injector fails", checked(target, injection.Fails, "refused: boom"), v1.ReasonInjectionFailed,
@@ -121,24 +112,9 @@ func TestGateDetails(t *testing.T) {
 			[]part{with(func(i *v1.Istio) { i.Spec.UpdateStrategy.WorkloadMigration.Strategy = "Canary" })},
 			`InvalidSettings: spec.updateStrategy: workloadMigration.strategy "Canary" is not known`,
 		},
-		"paused by another word than true":  {[]part{annotatedIstio(fairlead.AnnotationPaused, "yes")}, ""},
-		"a tag that leads to the target":    {[]part{usesTag, tag("prod", "Istio/default", target)}, ""},
-		"a tag that is fixed":               {[]part{usesTag, tag("prod", "IstioRevision/"+old, old)}, ""},
-		"a tag of another Istio":            {[]part{usesTag, tag("prod", "Istio/other", foreign24)}, ""},
-		"a tag that nobody uses":            {[]part{tag("prod", "Istio/default", old)}, ""},
-		"a tag that leads nowhere yet":      {[]part{usesTag, tag("prod", "Istio/default", "")}, "TagNotMoved: IstioRevisionTag prod has not moved yet to default-v1-26-0"},
-		"a paused tag is not waited for":    {[]part{usesTag, tag("prod", "Istio/default", old, pausedTag)}, ""},
-		"nor one that cannot have its name": {[]part{tag("prod", "Istio/default", "", unreconciled(v1.ReasonNameAlreadyExists, "taken"))}, ""},
-		"nor a tag that is being deleted":   {[]part{usesTag, tag("prod", "Istio/default", old, deletedTag)}, ""},
-		"a tag that cannot move says itself why": {
-			[]part{usesTag, tag("prod", "Istio/default", old, unreconciled(v1.ReasonReconcileError, "webhook refused"))},
-			"TagNotMoved: IstioRevisionTag prod has not moved yet to default-v1-26-0: webhook refused",
-		},
-		"a tag that only pods use": {
-			[]part{tag("prod", "Istio/default", old), namespace("shop", ""), deploy("shop/cart", podLabels(rev("prod")), runs(old, 2))},
-			"TagNotMoved: IstioRevisionTag prod has not moved yet to default-v1-26-0",
-		},
-		"some are on their way elsewhere": {[]part{elsewhere("shop/cart"), elsewhere("shop/pay")}, ""},
+		"paused by another word than true":         {[]part{annotatedIstio(fairlead.AnnotationPaused, "yes")}, ""},
+		"a tag that has not moved holds no others": {[]part{usesTag, tag("prod", "Istio/default", old)}, ""},
+		"some are on their way elsewhere":          {[]part{elsewhere("shop/cart"), elsewhere("shop/pay")}, ""},
 		"one that has arrived elsewhere is not waited for": {
 			[]part{deploy("shop/cart", runs(old, 2), since("NewReplicaSetAvailable", 30), moved(0, 1, func(m *Mark) { m.Target = old }))}, "",
 		},

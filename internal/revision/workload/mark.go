@@ -32,6 +32,8 @@ type Mark struct {
 	// Failed is when the move failed, and Reason why.
 	Failed time.Time       `json:"failed,omitzero"`
 	Reason *passage.Reason `json:"reason,omitempty"`
+	// Overdue is when later batches stopped waiting for the move, which its annotation gives more time.
+	Overdue time.Time `json:"overdue,omitzero"`
 	// Done is when the move was observed to be done, for a workload whose status does not report it.
 	Done time.Time `json:"done,omitzero"`
 }
@@ -100,10 +102,19 @@ func (m Mark) done(at time.Time) *Mark {
 	return &m
 }
 
-// ended is the state of a move whose mark records its end.
-func (m Mark) ended() passage.State {
-	if m.Failed.IsZero() {
-		return passage.Done
+// overdue is the mark of a move that later batches do not wait for.
+func (m Mark) overdue(since time.Time) *Mark {
+	m.Overdue = since
+	return &m
+}
+
+// state is the state of a move whose mark records its end, or that it is overdue.
+func (m Mark) state() passage.State {
+	switch {
+	case !m.Failed.IsZero():
+		return passage.Failed
+	case !m.Overdue.IsZero() && m.Done.IsZero():
+		return passage.Running
 	}
-	return passage.Failed
+	return passage.Done
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
@@ -37,6 +38,9 @@ const (
 type nameMatch struct {
 	revisionMatch
 	description string
+	// notMoved is set for a tag that follows the Istio and has not moved to the target yet; failing if the tag says why.
+	notMoved *passage.Reason
+	failing  bool
 }
 
 // matchOf is the match of a name. A revision that was deleted is recognised by its name. One of a higher version than the
@@ -75,7 +79,7 @@ func (o Observed) matchNames() map[string]nameMatch {
 		case metav1.IsControlledBy(revision, o.Istio):
 			names[revision.Name] = nameMatch{revisionMatch: outdated}
 		default:
-			names[revision.Name] = nameMatch{foreign, describeOwner(revision)}
+			names[revision.Name] = nameMatch{revisionMatch: foreign, description: describeOwner(revision)}
 		}
 	}
 	if o.Target.Name != "" {
@@ -88,19 +92,34 @@ func (o Observed) matchNames() map[string]nameMatch {
 		}
 		switch ref := tag.Spec.TargetRef; {
 		case ref.Kind == v1.IstioRevisionKind:
-			names[tag.Name] = nameMatch{pinned, fmt.Sprintf("IstioRevisionTag %s, which is fixed to IstioRevision %s", tag.Name, ref.Name)}
+			names[tag.Name] = nameMatch{revisionMatch: pinned, description: fmt.Sprintf("IstioRevisionTag %s, which is fixed to IstioRevision %s", tag.Name, ref.Name)}
 		case ref.Name == o.Istio.Name && !tag.DeletionTimestamp.IsZero():
-			names[tag.Name] = nameMatch{held, fmt.Sprintf("IstioRevisionTag %s, which is being deleted", tag.Name)}
+			names[tag.Name] = nameMatch{revisionMatch: held, description: fmt.Sprintf("IstioRevisionTag %s, which is being deleted", tag.Name)}
 		case !o.follows(tag):
-			names[tag.Name] = nameMatch{foreign, fmt.Sprintf("IstioRevisionTag %s, which follows %s %s", tag.Name, ref.Kind, ref.Name)}
+			names[tag.Name] = nameMatch{revisionMatch: foreign, description: fmt.Sprintf("IstioRevisionTag %s, which follows %s %s", tag.Name, ref.Kind, ref.Name)}
 		default:
-			names[tag.Name] = nameMatch{following, fmt.Sprintf("IstioRevisionTag %s, which follows Istio %s", tag.Name, o.Istio.Name)}
-			if why := tagHold(tag); why != "" && tag.Status.IstioRevision != o.Target.Name {
-				names[tag.Name] = nameMatch{held, fmt.Sprintf("IstioRevisionTag %s, which %s", tag.Name, why)}
-			}
+			names[tag.Name] = o.matchFollowing(tag)
 		}
 	}
 	return names
+}
+
+// matchFollowing is the match of a tag that follows the Istio.
+func (o Observed) matchFollowing(tag *v1.IstioRevisionTag) nameMatch {
+	match := nameMatch{revisionMatch: following, description: fmt.Sprintf("IstioRevisionTag %s, which follows Istio %s", tag.Name, o.Istio.Name)}
+	if tag.Status.IstioRevision == o.Target.Name {
+		return match
+	}
+	if why := tagHold(tag); why != "" {
+		return nameMatch{revisionMatch: held, description: fmt.Sprintf("IstioRevisionTag %s, which %s", tag.Name, why)}
+	}
+	why := ""
+	if reconciled := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled)); reconciled != nil &&
+		reconciled.Status == metav1.ConditionFalse {
+		why, match.failing = ": "+reconciled.Message, true
+	}
+	match.notMoved = passage.NewReason(v1.ReasonTagNotMoved, "IstioRevisionTag %s has not moved yet to %s%s", tag.Name, o.Target.Name, why)
+	return match
 }
 
 func describeOwner(revision *v1.IstioRevision) string {

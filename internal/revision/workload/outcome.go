@@ -21,6 +21,8 @@ type outcome struct {
 	state    passage.State
 	progress string
 	ended    time.Time
+	// overdue is when later batches stopped waiting for it; zero if they did not have to.
+	overdue time.Time
 	// deadline is when the passage of time changes the state.
 	deadline time.Time
 	reason   *passage.Reason
@@ -102,6 +104,30 @@ func (o outcome) fail(mark Mark, now time.Time, code v1.Reason, format string, a
 	return outcome{
 		state: passage.Failed, progress: o.progress, ended: now, reason: &reason, unwritten: mark.failed(now, reason),
 	}
+}
+
+// withOverdue is the outcome of a move that has more time than later batches wait. That they do not wait is recorded before
+// they start: otherwise their start would imply that the move was over.
+func (o outcome) withOverdue(mark Mark, usual time.Duration, now time.Time) outcome {
+	since := mark.Overdue
+	if since.IsZero() {
+		since = mark.Started.Add(usual)
+	}
+	switch {
+	case o.state == passage.Running && now.Before(since):
+		o.deadline = earliest(o.deadline, since)
+	case o.state == passage.Running:
+		o.overdue = since
+		if mark.Overdue.IsZero() {
+			o.unwritten = mark.overdue(since)
+		}
+	case !mark.Overdue.IsZero():
+		o.overdue = since
+		if o.state == passage.Done && mark.Done.IsZero() && o.unwritten == nil {
+			o.unwritten = mark.done(o.ended)
+		}
+	}
+	return o
 }
 
 // hasWrongRevision tells whether the pods are ready on another revision.

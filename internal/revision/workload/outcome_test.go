@@ -253,7 +253,7 @@ func TestTimeouts(t *testing.T) {
 	for _, e := range d.endedMoves {
 		ended = append(ended, e.Name)
 	}
-	if diff := cmp.Diff("began-early hasty", strings.Join(ended, " ")); diff != "" {
+	if diff := cmp.Diff("began-early hasty patient", strings.Join(ended, " ")); diff != "" {
 		t.Errorf("to be written down (-want +got):\n%s", diff)
 	}
 }

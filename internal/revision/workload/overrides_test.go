@@ -42,15 +42,23 @@ func TestOverrides(t *testing.T) {
 		},
 		"batch in words": {
 			map[string]string{batch: "first"}, overrides{},
-			`annotation sailoperator.io/migration-batch of Deployment shop/cart is "first", and should be a whole number such as 3`,
+			`annotation sailoperator.io/migration-batch of Deployment shop/cart is "first", and should be a whole number from -1000 to 1000`,
 		},
 		"half a batch": {
 			map[string]string{batch: "1.5"}, overrides{},
-			`annotation sailoperator.io/migration-batch of Deployment shop/cart is "1.5", and should be a whole number such as 3`,
+			`annotation sailoperator.io/migration-batch of Deployment shop/cart is "1.5", and should be a whole number from -1000 to 1000`,
 		},
 		"batch beyond numbers": {
 			map[string]string{batch: "99999999999999999999"}, overrides{},
-			`annotation sailoperator.io/migration-batch of Deployment shop/cart is "99999999999999999999", and should be a whole number such as 3`,
+			`annotation sailoperator.io/migration-batch of Deployment shop/cart is "99999999999999999999", and should be a whole number from -1000 to 1000`,
+		},
+		"batch above the bound": {
+			map[string]string{batch: "1001"}, overrides{},
+			`annotation sailoperator.io/migration-batch of Deployment shop/cart is "1001", and should be a whole number from -1000 to 1000`,
+		},
+		"batch below the bound": {
+			map[string]string{batch: "-1001"}, overrides{},
+			`annotation sailoperator.io/migration-batch of Deployment shop/cart is "-1001", and should be a whole number from -1000 to 1000`,
 		},
 		"timeout without a unit": {
 			map[string]string{timeout: "10"}, overrides{},
@@ -92,7 +100,7 @@ func TestUnreadableWish(t *testing.T) {
 	)
 	d := decide(o, epoch)
 	want := []string{
-		`Failed restart Deployment shop/cart from "default-v1-24-0", InvalidAnnotation: annotation sailoperator.io/migration-batch of Deployment shop/cart is "first", and should be a whole number such as 3`,
+		`Failed restart Deployment shop/cart from "default-v1-24-0", InvalidAnnotation: annotation sailoperator.io/migration-batch of Deployment shop/cart is "first", and should be a whole number from -1000 to 1000`,
 		`Pending restart Deployment shop/pay from "default-v1-24-0", OnOldRevision: its pods still run the old revision`,
 	}
 	if diff := cmp.Diff(want, reported(d.Plan)); diff != "" {

@@ -40,6 +40,8 @@ type decision struct {
 	abandoned int
 	// deadline is when the passage of time changes the state of a workload; zero if none is underway.
 	deadline time.Time
+	// tagHolds has why a tag keeps workloads where they are, by tag.
+	tagHolds map[string]string
 }
 
 // endedMove is a workload whose move has ended, and the mark that says so.
@@ -51,7 +53,7 @@ type endedMove struct {
 func decide(o Observed, now time.Time) decision {
 	p := newPlanner(o, now)
 	plan, ended, deadline := p.plan()
-	return decision{passage.Next(plan, o.Batching(), now), ended, len(p.abandoned), deadline}
+	return decision{passage.Next(plan, o.Batching(), now), ended, len(p.abandoned), deadline, p.tagHolds}
 }
 
 func (p planner) plan() (plan passage.Plan, ended []endedMove, deadline time.Time) {
@@ -90,7 +92,7 @@ func (p planner) plan() (plan passage.Plan, ended []endedMove, deadline time.Tim
 		case refused:
 		case result.unwritten != nil:
 			ended = append(ended, p.newEndedMove(w, *result.unwritten))
-		case late != nil && result.state == late.ended():
+		case late != nil && result.state == late.state():
 			ended = append(ended, endedMove{w, *late})
 		}
 		deadline = earliest(deadline, result.deadline)
@@ -106,7 +108,7 @@ type planner struct {
 	// kinds are those that are moved.
 	kinds    []string
 	matches  map[string]nameMatch
-	timeout  time.Duration
+	timeouts timeouts
 	runStart time.Time
 	retry    string
 	// marks are those of the workloads of the inventory, in the same order; nil for marks of another Istio.
@@ -116,21 +118,21 @@ type planner struct {
 	// abandoned are the workloads that are moving to another revision; deadline is when the passage of time changes that.
 	abandoned map[types.UID]bool
 	deadline  time.Time
+	// tagHolds has why a tag keeps workloads where they are, by tag.
+	tagHolds map[string]string
 	// endedMoves are the moves to another revision that have failed and are not recorded yet.
 	endedMoves []endedMove
 }
 
 func newPlanner(o Observed, now time.Time) planner {
-	settings, err := o.settings()
-	if err != nil {
-		settings.ReadinessTimeout = v1.DefaultReadinessTimeout
-	}
 	p := planner{
 		Observed: o, now: now, matches: o.matchNames(),
-		timeout: settings.ReadinessTimeout, runStart: o.lastRunStart(), retry: o.retryRequest(),
+		timeouts: o.timeouts(), runStart: o.lastRunStart(), retry: o.retryRequest(),
 		marks: o.marks.marksOf(o.Inventory.Workloads), nextBatchStart: map[int]time.Time{},
-		abandoned: map[types.UID]bool{},
+		abandoned: map[types.UID]bool{}, tagHolds: map[string]string{},
 	}
+	// Invalid settings hold the migration; kinds are read all the same.
+	settings, _ := o.settings()
 	for _, kind := range settings.WorkloadKinds {
 		p.kinds = append(p.kinds, string(kind))
 	}
@@ -148,7 +150,7 @@ func newPlanner(o Observed, now time.Time) planner {
 		case mark.Target != o.Target.Name:
 			result := p.outcomeOf(w, *mark)
 			// A rollout long after the move is not part of the move.
-			if given := mark.Started.Add(timeoutOf(w, p.timeout) + podsLag); result.state == passage.Running && now.Before(given) {
+			if given := mark.Started.Add(p.timeouts.of(w) + podsLag); result.state == passage.Running && now.Before(given) {
 				p.abandoned[w.UID] = true
 				p.deadline = earliest(p.deadline, earliest(result.deadline, given))
 			} else if _, refused := o.Refused[w.UID]; result.state == passage.Failed && result.unwritten != nil && !refused &&
@@ -186,7 +188,12 @@ func (p planner) newEndedMove(w *inventory.Workload, mark Mark) endedMove {
 }
 
 func (p planner) outcomeOf(w *inventory.Workload, mark Mark) outcome {
-	return outcomeOf(w, p.podsOf(w), mark, timeoutOf(w, p.timeout), p.now)
+	timeout := p.timeouts.of(w)
+	result := outcomeOf(w, p.podsOf(w), mark, timeout, p.now)
+	if mark.Batch > 0 && timeout > p.timeouts.usual || !mark.Overdue.IsZero() {
+		return result.withOverdue(mark, p.timeouts.usual, p.now)
+	}
+	return result
 }
 
 func (p planner) podsOf(w *inventory.Workload) inventory.Pods {

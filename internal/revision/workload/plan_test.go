@@ -173,7 +173,7 @@ func TestMovedBefore(t *testing.T) {
 		},
 		"retried, and to be left alone now": {
 			[]part{migrating, retried}, []option{runs(old, 2), moved(0, 2, failed), skipped},
-			"Skipped stay, SkippedByAnnotation: annotation sailoperator.io/skip-migration is set; its next restart picks up the revision", false,
+			"Skipped stay, SkippedByAnnotation: annotation sailoperator.io/skip-migration is set, but new pods of it start on the target revision", false,
 		},
 		"retried once, and the request is gone": {
 			[]part{migrating}, []option{halfway, moved(1100, 2, func(m *Mark) { gaveUp(m); m.Retry = request })},
@@ -266,6 +266,9 @@ func relabelled(m *Mark) { m.Action = ActionRelabel }
 
 func tellStep(s passage.Step) string {
 	text := fmt.Sprintf("%s %s", s.State, s.Action)
+	if s.Held {
+		text += " held"
+	}
 	if s.Batch > 0 {
 		text += fmt.Sprintf(", batch %d", s.Batch)
 	}

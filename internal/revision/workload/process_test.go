@@ -62,6 +62,7 @@ func (c *cluster) start(mayWrite func() bool) *process {
 		recorder:  recorder{p}, now: now, lastStatusWrite: map[string]time.Time{}, metrics: newMetricsRecorder(),
 	}
 	p.reconciler.metrics.now = now
+	p.reconciler.writer.applied = p.reconciler.recordAppliedEvents
 	c.controllers = p
 	for _, name := range slices.Sorted(maps.Keys(c.namespaces)) {
 		p.saw(kindNamespace, c.namespaces[name], false)

@@ -125,13 +125,15 @@ func migratedConditionOf(o Observed, d passage.Decision) *metav1.Condition {
 	switch {
 	case hold != nil && (left > 0 || o.Target.Name == "" || o.Target.Hold != nil):
 		return condition(metav1.ConditionFalse, *hold)
+	case d.Outcome == passage.Held && hold == nil:
+		return condition(metav1.ConditionFalse, passage.Because(d.Reason.Code, "%s%s", d.Reason.Message, describeSkipped(d.Plan)))
 	case d.Settled() && len(d.Plan.Failures()) > 0:
 		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrationFailed,
 			"%s; see status.workloadMigration.failures, and try again with `fairlead retry istio %s`%s", d.Reason.Message, o.Istio.Name,
 			describeSkipped(d.Plan)))
 	case left > 0:
 		return condition(metav1.ConditionFalse, passage.Because(v1.ReasonMigrating,
-			"%ss are being moved to %s%s", d.Plan.Noun(), o.Target.Name, describeSkipped(d.Plan)))
+			"%ss are being moved to %s%s%s", d.Plan.Noun(), o.Target.Name, describeHeld(d.Plan), describeSkipped(d.Plan)))
 	}
 	return condition(metav1.ConditionTrue, passage.Because(v1.ReasonMigrated,
 		"no %s is left to be moved to %s%s", d.Plan.Noun(), o.Target.Name, describeSkipped(d.Plan)))
@@ -141,6 +143,27 @@ func migratedConditionOf(o Observed, d passage.Decision) *metav1.Condition {
 // with one counts.
 func Interrupted(istio *v1.Istio) bool {
 	return meta.IsStatusConditionFalse(istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
+}
+
+// describeHeld tells how many workloads wait for something of their own, and why the first of them does.
+func describeHeld(plan passage.Plan) string {
+	why, count := "", 0
+	for i := range plan.Steps {
+		step := &plan.Steps[i]
+		if step.State != passage.Pending || !step.Held {
+			continue
+		}
+		if count++; count == 1 {
+			why = step.Reason.Message
+		}
+	}
+	switch count {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 waits: " + why
+	}
+	return fmt.Sprintf("; %d wait: %s", count, why)
 }
 
 // describeSkipped names the skipped workloads, which keep an old revision in use.

@@ -161,7 +161,7 @@ func TestDisturbedSteps(t *testing.T) {
 		},
 		"is to be skipped by now": {
 			rev(target), []option{runs(oldest, 1), runs(target, 2), rolling, moved(30, 2, toOldest), skipped},
-			"Skipped stay, SkippedByAnnotation: annotation sailoperator.io/skip-migration is set; its next restart picks up the revision",
+			"Skipped stay, SkippedByAnnotation: annotation sailoperator.io/skip-migration is set, but new pods of it start on the target revision",
 		},
 		"goes on": {
 			rev(target), []option{runs(target, 2), says("1 of 3 new, 2 ready"), moved(50, 1, goesOn)},

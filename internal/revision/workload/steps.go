@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,7 +27,12 @@ func (p planner) namespaceSteps() []passage.Step {
 			Action: ActionRelabel, From: choice.Name, To: p.Target.Name, State: passage.Pending,
 			Reason: passage.Because(v1.ReasonNamesOldRevision, "selected by label %s", choice.Label),
 		}
-		if why, refused := p.Refused[p.Inventory.Namespaces[name].UID]; refused {
+		if skip, invalid := p.skipsNamespace(name); skip {
+			step.State, step.Action = passage.Skipped, ActionStay
+			step.Reason = passage.Because(v1.ReasonSkippedByUser, "annotation %s is set; its label and its workloads are left alone", v1.AnnotationSkipMigration)
+		} else if invalid != nil {
+			step.State, step.Reason = passage.Failed, *invalid
+		} else if why, refused := p.Refused[p.Inventory.Namespaces[name].UID]; refused {
 			step.State, step.Reason, step.EndedAt = passage.Failed, why.Reason, why.At
 		} else if why := p.unreportedReason(); why != nil {
 			step.State, step.Reason = passage.Failed, *why
@@ -93,7 +99,7 @@ func (p planner) workloadStep(seen *inventory.Workload, mark *Mark) (*passage.St
 // settled, and a migration ends when all of it has: a later rollout is not part of it. Times count as well, because the number
 // of a batch is reused when all of its members are retried.
 func (p planner) isOver(mark Mark) bool {
-	return mark.Batch == 0 || mark.Started.Before(p.nextBatchStart[mark.Batch]) || !p.isRunning()
+	return mark.Batch == 0 || mark.Overdue.IsZero() && mark.Started.Before(p.nextBatchStart[mark.Batch]) || !p.isRunning()
 }
 
 // isRetried tells whether a retry was requested after a move that failed was made. Requests are compared, not times: the
@@ -107,8 +113,12 @@ func (p planner) isRetried(mark Mark) bool {
 func (p planner) startedStep(seen *inventory.Workload, result outcome, mark Mark) *passage.Step {
 	step := p.newStep(seen)
 	step.Action, step.From, step.State, step.Progress = mark.Action, mark.From, result.state, result.progress
-	step.StartedAt, step.EndedAt = mark.Started, result.ended
+	step.StartedAt, step.EndedAt, step.OverdueSince = mark.Started, result.ended, result.overdue
 	step.Reason = passage.Because(v1.ReasonWorkloadRestarting, "its pods are being replaced")
+	if !result.overdue.IsZero() {
+		step.Reason = p.timeouts.overdueReason(seen, p.Istio.Name)
+	}
+	p.addCap(step, seen)
 	step.Disruptive = mark.Batch > 0
 	if asked, err := overridesOf(seen); err == nil {
 		step.Priority = asked.priority
@@ -221,10 +231,34 @@ func (p planner) withOverrides(step *passage.Step, w workload, more ...stateReas
 			case passage.Failed:
 				step.EndedAt = p.Refused[w.UID].At
 			}
-			break
+			p.addTagHold(w)
+			return step
 		}
 	}
+	p.addCap(step, w.Workload)
+	if why := w.match.notMoved; why != nil {
+		// A restart would come up on the old revision.
+		step.Held, step.Reason = true, *why
+		p.addTagHold(w)
+	}
 	return step
+}
+
+// addTagHold notes that a tag keeps a workload where it is. A tag that only takes a moment is not worth a note.
+func (p planner) addTagHold(w workload) {
+	switch {
+	case w.match.failing:
+		p.tagHolds[w.choice.Name] = w.match.notMoved.Message + "; workloads that use the tag wait"
+	case w.match.revisionMatch == held:
+		p.tagHolds[w.choice.Name] = fmt.Sprintf("%s; workloads that use the tag are not moved", w.match.description)
+	}
+}
+
+// addCap adds to the reason of a step that its workload does not get all the time that it asks for.
+func (p planner) addCap(step *passage.Step, seen *inventory.Workload) {
+	if capped := p.timeouts.capReason(seen); capped != nil {
+		step.Reason.Message += "; " + capped.Message
+	}
 }
 
 // stateReason is the state of a step if there is a reason for it.
@@ -288,13 +322,15 @@ func (p planner) podsChooseOutdated(w workload) bool {
 	return w.match.revisionMatch == outdated && !w.choice.OfNamespace
 }
 
-// leadsToTarget tells whether a choice leads to the target, now or once the labels of namespaces have been changed.
-func (p planner) leadsToTarget(choice usage.Choice) bool {
+// leadsToTarget tells whether a choice in a namespace leads to the target, now or once the labels of namespaces have been
+// changed.
+func (p planner) leadsToTarget(choice usage.Choice, namespace string) bool {
 	switch p.matchOf(choice.Name).revisionMatch {
 	case current, following:
 		return true
 	case outdated:
-		return choice.OfNamespace
+		skip, invalid := p.skipsNamespace(namespace)
+		return choice.OfNamespace && !skip && invalid == nil
 	}
 	return false
 }
@@ -319,12 +355,14 @@ func (p planner) whyBehind(w workload) passage.Reason {
 // skipReason is why a workload that is behind is skipped, or nil.
 func (p planner) skipReason(w workload, asked overrides) *passage.Reason {
 	next := ""
-	if p.leadsToTarget(w.choice) && !w.ownLabel {
+	if p.leadsToTarget(w.choice, w.Namespace) && !w.ownLabel {
 		next = "; its next restart picks up the revision"
 	}
-	switch {
+	switch skip, _ := p.skipsNamespace(w.Namespace); {
+	case skip:
+		return passage.NewReason(v1.ReasonSkippedByUser, "annotation %s of Namespace %s is set%s", v1.AnnotationSkipMigration, w.Namespace, p.warnOfNewPods(w))
 	case asked.skip:
-		return passage.NewReason(v1.ReasonSkippedByUser, "annotation %s is set%s", v1.AnnotationSkipMigration, next)
+		return passage.NewReason(v1.ReasonSkippedByUser, "annotation %s is set%s", v1.AnnotationSkipMigration, p.warnOfNewPods(w))
 	case w.Paused:
 		return passage.NewReason(v1.ReasonDeploymentPaused, "spec.paused is set%s", next)
 	case w.fixed != "" && w.Gateway != "":
@@ -368,10 +406,21 @@ func (p planner) manualReason(w workload) *passage.Reason {
 	return nil
 }
 
+// warnOfNewPods tells of a workload that is to stay that its new pods do not.
+func (p planner) warnOfNewPods(w workload) string {
+	if !p.leadsToTarget(w.choice, w.Namespace) || w.ownLabel {
+		return ""
+	}
+	return ", but new pods of it start on the target revision"
+}
+
 // refusalReason is why the change of a workload was refused, or nil.
 func (p planner) refusalReason(w workload) *passage.Reason {
 	if why, found := p.Refused[w.UID]; found {
 		return &why.Reason
+	}
+	if _, invalid := p.skipsNamespace(w.Namespace); invalid != nil {
+		return invalid
 	}
 	if why, found := p.Refused[p.Inventory.Namespaces[w.Namespace].UID]; found && w.match.revisionMatch == outdated && w.choice.OfNamespace {
 		return passage.NewReason(v1.ReasonNamespaceRefused, "the label of namespace %s could not be changed: %s",
@@ -394,7 +443,7 @@ func (p planner) noRestartReason(w workload) *passage.Reason {
 // hasLostSidecars tells whether a workload that was moved before has pods that were created while its labels named no
 // revision. Its mark proves that it belongs to the mesh.
 func (p planner) hasLostSidecars(w workload) bool {
-	if w.pods[""] == 0 || !p.leadsToTarget(w.choice) {
+	if w.pods[""] == 0 || !p.leadsToTarget(w.choice, w.Namespace) {
 		return false
 	}
 	mark := markOf(w.Workload)
@@ -413,7 +462,7 @@ func (p planner) onTargetReason(w workload) *passage.Reason {
 // client. It stays counted as migrated.
 func (p planner) wasMovedByOthers(w workload) bool {
 	if p.runStart.IsZero() || !w.CreationTimestamp.Time.Before(p.runStart) || len(otherRevisions(w.pods, p.Target.Name)) > 0 ||
-		w.pods[p.Target.Name] == 0 || !p.leadsToTarget(w.choice) {
+		w.pods[p.Target.Name] == 0 || !p.leadsToTarget(w.choice, w.Namespace) {
 		return false
 	}
 	rolled, ended := rolledOut(w.Workload, p.runStart, w.Generation)

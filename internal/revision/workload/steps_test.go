@@ -178,7 +178,7 @@ func TestWhoMoves(t *testing.T) {
 		// Behind, and not touched.
 		"annotated to be skipped": {
 			[]part{labelledShop, deploy("shop/cart", runs(old, 2), skipped)},
-			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", SkippedByAnnotation: annotation sailoperator.io/skip-migration is set` + nextRestart},
+			[]string{moveNamespace, `Skipped stay Deployment shop/cart from "default-v1-24-0", SkippedByAnnotation: annotation sailoperator.io/skip-migration is set, but new pods of it start on the target revision`},
 		},
 		"annotated to be skipped, with a label of its own": {
 			[]part{namespace("shop", ""), deploy("shop/cart", podLabels(rev(old)), runs(old, 2), skipped)},
@@ -186,7 +186,7 @@ func TestWhoMoves(t *testing.T) {
 		},
 		"annotated to be skipped, through a tag": {
 			[]part{tag("prod", "Istio/default", target), namespace("shop", rev("prod")), deploy("shop/cart", runs(old, 2), skipped)},
-			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", SkippedByAnnotation: annotation sailoperator.io/skip-migration is set` + nextRestart},
+			[]string{`Skipped stay Deployment shop/cart from "default-v1-24-0", SkippedByAnnotation: annotation sailoperator.io/skip-migration is set, but new pods of it start on the target revision`},
 		},
 		"annotated not to be skipped": {
 			[]part{namespace("shop", ""), deploy("shop/cart", podLabels(rev(old)), runs(old, 2), annotated(v1.AnnotationSkipMigration, "false"))},

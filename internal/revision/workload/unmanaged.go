@@ -107,8 +107,10 @@ func (p planner) adviceFor(namespace string, u unmanaged) string {
 		return "injection is off, so a restart does not move it; change the revision where its pods or their Gateway name it"
 	case choice.Name == "":
 		return "its labels select no revision, and new pods get no sidecar"
-	case p.leadsToTarget(choice):
+	case p.leadsToTarget(choice, namespace):
 		return u.restartAdvice(p.Target.Name)
+	case match.revisionMatch == outdated && choice.OfNamespace:
+		return fmt.Sprintf("its namespace is left alone by annotation %s", v1.AnnotationSkipMigration)
 	case match.revisionMatch == outdated:
 		return u.relabelAdvice(p.Target.Name)
 	case match.revisionMatch == unknown:

@@ -61,11 +61,11 @@ func compareKeys(a, b key) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.kind, b.kind), strings.Compare(a.Name, b.Name))
 }
 
-// Namespace has the labels that select the revision of its pods.
+// Namespace has the labels that select the revision of its pods, and the annotation by which it is left alone.
 type Namespace struct {
-	Labels          map[string]string
-	UID             types.UID
-	ResourceVersion string
+	Labels, Annotations map[string]string
+	UID                 types.UID
+	ResourceVersion     string
 }
 
 // Tracker keeps the inventory up to date with events.
@@ -187,9 +187,12 @@ func (t *Tracker) storeNamespace(o metav1.Object, change Change) {
 	if found && known.UID == o.GetUID() && !isNewer(o.GetResourceVersion(), known.ResourceVersion) {
 		return
 	}
-	now := Namespace{Labels: usage.Labels(o.GetLabels()), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}
+	now := Namespace{
+		Labels: usage.Labels(o.GetLabels()), Annotations: pick(o.GetAnnotations(), v1.AnnotationSkipMigration),
+		UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
+	}
 	t.namespaces[o.GetName()] = now
-	if !found || !maps.Equal(known.Labels, now.Labels) {
+	if !found || !maps.Equal(known.Labels, now.Labels) || !maps.Equal(known.Annotations, now.Annotations) {
 		t.changed(change)
 	}
 }
