@@ -31,9 +31,10 @@ var (
 	}}
 	quota    = apierrors.NewForbidden(pods, podName, errors.New("exceeded quota: small"))
 	security = apierrors.NewForbidden(pods, podName, errors.New(`violates PodSecurity "restricted:latest": container "istio-init"`))
-	noRole   = apierrors.NewForbidden(pods, "", errors.New(`User "fairlead" cannot create resource "pods"`))
-	gone     = apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, system)
-	busy     = apierrors.NewTooManyRequests("later", 1)
+	//lint:ignore ST1005 the words of the API server
+	noRole = apierrors.NewForbidden(pods, "", errors.New(`User "fairlead" cannot create resource "pods"`))
+	gone   = apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, system)
+	busy   = apierrors.NewTooManyRequests("later", 1)
 )
 
 func sidecarOf(revision string, native bool) *corev1.Pod {
