@@ -113,6 +113,10 @@ func (o Observed) matchFollowing(tag *v1.IstioRevisionTag) nameMatch {
 	if why := tagHold(tag); why != "" {
 		return nameMatch{revisionMatch: held, description: fmt.Sprintf("IstioRevisionTag %s, which %s", tag.Name, why)}
 	}
+	if o.Target.Hold != nil || o.Target.Name != o.Istio.Status.ActiveRevisionName {
+		// Tags move when the target is active and ready, before their workloads do.
+		return match
+	}
 	why := ""
 	if reconciled := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled)); reconciled != nil &&
 		reconciled.Status == metav1.ConditionFalse {

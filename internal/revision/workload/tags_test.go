@@ -100,3 +100,15 @@ func TestBrokenTagHoldsOnlyItsOwn(t *testing.T) {
 		t.Errorf("events %q, want %q once", events, want)
 	}
 }
+
+// TestTagsOfAFutureTarget: a plan for a revision that is not the target yet says what happens once its tags have moved.
+func TestTagsOfAFutureTarget(t *testing.T) {
+	o := observed(migrating, namespace("tagged", rev("prod")), tag("prod", "Istio/default", old), deploy("tagged/a", runs(old, 2)))
+	o.Istio.Status.ActiveRevisionName = old
+	d := decide(o.WithTarget(o.FutureTarget("default-v1-27-0", "v1.27.0")), at(60))
+	for _, step := range d.Plan.Steps {
+		if step.Held || step.Batch != 1 {
+			t.Errorf("%s: %s", step.Object, tellStep(step))
+		}
+	}
+}
