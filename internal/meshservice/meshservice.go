@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -70,9 +72,16 @@ func (p *passage) Start(ctx context.Context) error {
 
 // waitForMesh waits for the first Mesh. Generated resources of a deleted Mesh also start the passage, which deletes them.
 func (p *passage) waitForMesh(ctx context.Context) error {
-	left, err := p.hasGenerated(ctx)
+	left := false
+	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if left, err = p.hasGenerated(ctx); err != nil {
+			p.outer.GetLogger().Error(err, "listing generated resources failed and is retried")
+		}
+		return err == nil, nil
+	})
 	if err != nil || left {
-		return err
+		return nil
 	}
 	informer, err := p.outer.GetCache().GetInformer(ctx, &kumav1alpha1.Mesh{})
 	if err != nil {

@@ -88,7 +88,7 @@ func setupRevision(mgr ctrl.Manager, options Options) error {
 // without them as well.
 func deletionWarnings(mgr ctrl.Manager) manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
-		if err := admission.Install(ctx, mgr.GetClient()); err != nil && ctx.Err() == nil {
+		if err := admission.Install(ctx, mgr.GetClient(), mgr.GetAPIReader()); err != nil && ctx.Err() == nil {
 			mgr.GetLogger().Error(err, "nobody is warned who deletes an Istio or an IstioRevisionTag that is in use")
 		}
 		return nil

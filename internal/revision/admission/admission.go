@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
 //go:embed policies.yaml
@@ -37,14 +38,24 @@ func Policies() ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Install applies the policies. The operator may, because Istio's charts have such policies too.
-func Install(ctx context.Context, c client.Client) error {
+// Install applies the policies that are missing or differ. The operator may, because Istio's charts have such policies too. The
+// reader must not be a cache.
+func Install(ctx context.Context, c client.Client, reader client.Reader) error {
 	objects, err := Policies()
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(object.GroupVersionKind())
+		live, err := kube.GetIfExists(ctx, reader, client.ObjectKeyFromObject(object), live)
+		if err != nil {
+			return err
+		}
+		if live != nil && kube.FirstDifference(object, live) == "" {
+			continue
+		}
+		err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(v1.FieldOwner), client.ForceOwnership)
 		if err != nil {
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
