@@ -89,7 +89,7 @@ func setupRevision(mgr ctrl.Manager, options Options) error {
 func deletionWarnings(mgr ctrl.Manager) manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
 		if err := admission.Install(ctx, mgr.GetClient(), mgr.GetAPIReader()); err != nil && ctx.Err() == nil {
-			mgr.GetLogger().Error(err, "nobody is warned who deletes an Istio or an IstioRevisionTag that is in use")
+			mgr.GetLogger().Error(err, "cannot install the admission policies that warn of deletions of an Istio or IstioRevisionTag in use")
 		}
 		return nil
 	})

@@ -406,7 +406,7 @@ func (p planner) manualReason(w workload) *passage.Reason {
 	return nil
 }
 
-// warnOfNewPods tells of a workload that is to stay that its new pods do not.
+// warnOfNewPods is the warning that new pods of a skipped workload start on the target.
 func (p planner) warnOfNewPods(w workload) string {
 	if !p.leadsToTarget(w.choice, w.Namespace) || w.ownLabel {
 		return ""
