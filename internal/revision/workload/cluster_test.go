@@ -43,9 +43,8 @@ type cluster struct {
 	coming      []scheduled
 	controllers *process // the controller that is told of changes
 
-	// injectorFails is what the injector of a revision answers instead of a sidecar, and checks are the dry runs of pods.
+	// injectorFails is what the injector of a revision answers instead of a sidecar.
 	injectorFails map[string]error
-	checks        int
 	// tagsBroken is why tags do not follow; empty if they do.
 	tagsBroken string
 	// refuses is an admission policy.
@@ -225,9 +224,8 @@ func (a *api) Create(_ context.Context, object client.Object, options ...client.
 	var asked client.CreateOptions
 	asked.ApplyOptions(options)
 	if !slices.Equal(asked.DryRun, []string{metav1.DryRunAll}) {
-		a.t.Fatalf("somebody creates pod %s/%s", pod.Namespace, pod.Name)
+		a.t.Fatalf("the controller creates pod %s/%s, not as a dry run", pod.Namespace, pod.Name)
 	}
-	a.checks++
 	revision := a.injector(pod.Namespace, pod.Labels)
 	if err := a.injectorFails[revision]; err != nil {
 		return err
@@ -259,7 +257,7 @@ func (a *api) List(_ context.Context, list client.ObjectList, options ...client.
 	case *v1.IstioRevisionTagList:
 		(&v1.IstioRevisionTagList{Items: a.tags}).DeepCopyInto(list)
 	default:
-		a.t.Fatalf("somebody lists %T", list)
+		a.t.Fatalf("the controller lists %T", list)
 	}
 	return nil
 }
