@@ -25,6 +25,7 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/kube"
+	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 	"github.com/fairlead/fairlead/internal/revision/workload/injection"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
@@ -191,6 +192,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if !migratesWorkloads(o.Istio) {
+		r.inventory.Await(o.Istio.Name, nil)
 		r.metrics.forget(o.Istio.Name)
 		return ctrl.Result{}, nil
 	}
@@ -221,6 +223,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.writer.addRefusals(&o)
 		d = decide(o, r.now())
 	}
+	r.inventory.Await(o.Istio.Name, awaited(d.Wait))
 	r.metrics.observe(o.Istio.Name, d.Decision)
 	r.recordUnstartedEvents(o, d.Plan.Failures())
 	r.recordTagEvents(o, d)
@@ -255,12 +258,24 @@ func (r *reconciler) observeTags(o Observed) {
 	}
 }
 
+// awaited are the workloads that the next batch waits for.
+func awaited(steps []passage.Step) []inventory.Owner {
+	var owners []inventory.Owner
+	for i := range steps {
+		if o := steps[i].Object; steps[i].OverdueSince.IsZero() {
+			owners = append(owners, inventory.Owner{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})
+		}
+	}
+	return owners
+}
+
 func (r *reconciler) forget(istio string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.lastStatusWrite, istio)
 	r.events.Forget(func(about unstartedStep) bool { return about.istio == istio })
 	r.metrics.forget(istio)
+	r.inventory.Await(istio, nil)
 	r.injection.Forget(istio)
 }
 

@@ -36,6 +36,8 @@ type process struct {
 	unheard   map[string][]func()
 	triggered bool
 	wakes     time.Time
+	// looks is when it looks at the progress that it has heard of.
+	looks time.Time
 }
 
 // start lets a new controller see what there is.
@@ -49,7 +51,13 @@ func (c *cluster) start(mayWrite func() bool) *process {
 	for _, kind := range watchedKinds {
 		p.informers[kind] = controllertest.NewFakeInformer(controllertest.Synced)
 	}
-	workloads := inventory.New(func(c inventory.Change) { p.triggered = p.triggered || c == inventory.Decisive })
+	workloads := inventory.New(func(change inventory.Change) {
+		if change == inventory.Decisive {
+			p.triggered = true
+		} else if p.looks.IsZero() {
+			p.looks = c.now.Add(debounceProgress)
+		}
+	})
 	synced, err := workloads.Watch(context.Background(), feeds{informers: p.informers}, feeds{informers: p.informers})
 	if err != nil {
 		c.t.Fatal(err)
@@ -140,7 +148,7 @@ func (p *process) quiet() bool {
 func (p *process) work() bool {
 	for range 500 {
 		p.hear(false)
-		if !p.wakes.IsZero() && !p.now.Before(p.wakes) {
+		if due := earliest(p.wakes, p.looks); !due.IsZero() && !p.now.Before(due) {
 			p.triggered = true
 		}
 		if !p.triggered {
@@ -149,7 +157,7 @@ func (p *process) work() bool {
 			}
 			continue
 		}
-		p.triggered, p.wakes = false, time.Time{}
+		p.triggered, p.wakes, p.looks = false, time.Time{}, time.Time{}
 		result, err := p.reconciler.Reconcile(ctrl.LoggerInto(context.Background(), logr.Discard()), ctrl.Request{NamespacedName: types.NamespacedName{Name: "default"}})
 		switch {
 		case p.dead:
@@ -177,7 +185,7 @@ func (c *cluster) next() time.Time {
 		next = earliest(next, c.podsHeard)
 	}
 	if p := c.controllers; p != nil && !p.dead {
-		next = earliest(next, p.wakes)
+		next = earliest(earliest(next, p.wakes), p.looks)
 	}
 	return next
 }

@@ -64,3 +64,52 @@ func TestDecisiveChanges(t *testing.T) {
 		}
 	}
 }
+
+// A batch goes on with the last of its workloads, and what another workload does is no matter of the batch.
+func TestAwait(t *testing.T) {
+	f := follow(t)
+	version := 1
+	rollout := func(name string, updated int32) *appsv1.Deployment {
+		version++
+		d := makeDeployment("shop/"+name, "moved", version)
+		d.Generation, d.Spec.Replicas = 2, ptr.To(int32(1))
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: updated, ReadyReplicas: 1, AvailableReplicas: 1}
+		return d
+	}
+	names := []string{"a", "b", "c", "d", "e", "other"}
+	var owners []Owner
+	for _, name := range names {
+		w := From(rollout(name, 0))
+		f.deployments.Add(rollout(name, 0))
+		owners = append(owners, w.Owner())
+	}
+	finish := func(name string) func() { return func() { f.deployments.Update(nil, rollout(name, 1)) } }
+	finish("a")()
+	f.Await("default", owners[:4])
+	f.Await("second", owners[4:5])
+	failed := rollout("c", 0)
+	failed.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse}}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want Change
+	}{
+		{"one of the batch", finish("b"), Progress},
+		{"none of any batch", finish("other"), Decisive},
+		{"the last of another batch", finish("e"), Decisive},
+		{"one that has given up", func() { f.deployments.Update(nil, failed) }, Decisive},
+		{"it goes on", func() { f.deployments.Update(nil, rollout("c", 0)) }, Decisive},
+		{"it ends after all", finish("c"), Progress},
+		{"the last of the batch", finish("d"), Decisive},
+	} {
+		if n := f.changed(step.do); n != 1 || f.last != step.want {
+			t.Errorf("%s: %d changes, the last is %d, want %d", step.name, n, f.last, step.want)
+		}
+	}
+	f.deployments.Update(nil, rollout("a", 0))
+	f.Await("default", owners[:2])
+	f.Await("default", nil)
+	if f.changed(finish("a")); f.last != Decisive {
+		t.Error("what is no longer awaited holds up what is")
+	}
+}

@@ -77,7 +77,9 @@ type Tracker struct {
 	podCounts  map[Owner]Pods
 	samples    map[Owner]Sample
 	// sorted is nil when a workload came or went since.
-	sorted  []key
+	sorted []key
+	// awaited has the workloads whose rollouts a group of them waits for, by group.
+	awaited map[string]map[key]bool
 	changed func(Change)
 }
 
@@ -85,7 +87,8 @@ type Tracker struct {
 type Change uint8
 
 const (
-	// Progress is pods that come and go while a rollout goes on, or a write of our own, whose author knows of it.
+	// Progress is pods that come and go while a rollout goes on, the end of one while others are awaited, or a write of our own,
+	// whose author knows of it.
 	Progress Change = iota
 	// Decisive is any other change: a workload that has finished a rollout, a new label, a pod that has gone for good.
 	Decisive
@@ -105,6 +108,7 @@ func New(changed func(Change)) *Tracker {
 		pods:       map[types.NamespacedName]podOwner{},
 		podCounts:  map[Owner]Pods{},
 		samples:    map[Owner]Sample{},
+		awaited:    map[string]map[key]bool{},
 		changed:    changed,
 	}
 }
@@ -149,8 +153,13 @@ func nameOf(o metav1.Object) types.NamespacedName {
 
 func (t *Tracker) observeWorkload(now *Workload) {
 	change := Decisive
-	if known := t.workloads[now.key()]; known != nil && isProgress(known, now) {
-		change = Progress
+	if known := t.workloads[now.key()]; known != nil && known.isRollingOut() && equalExceptRollout(known, now) {
+		switch {
+		case now.isRollingOut():
+			change = Progress
+		case !now.hasGivenUp():
+			change = t.rolloutEnded(now.key())
+		}
 	}
 	t.storeWorkload(now, change)
 }
@@ -233,7 +242,7 @@ func (t *Tracker) setPod(name types.NamespacedName, now podOwner) {
 
 // podChange is what a pod that comes or goes means: nothing yet while its owner is replacing pods.
 func (t *Tracker) podChange(owner Owner) Change {
-	w := t.workloads[key{types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, owner.Kind}]
+	w := t.workloads[owner.key()]
 	if w != nil && w.isRollingOut() {
 		return Progress
 	}

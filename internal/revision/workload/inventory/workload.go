@@ -183,6 +183,10 @@ type key struct {
 
 func (w *Workload) key() key { return key{nameOf(w), w.Kind} }
 
+func (o Owner) key() key {
+	return key{types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, o.Kind}
+}
+
 // equalExceptVersion tells whether two workloads differ at most in their resource version.
 func equalExceptVersion(a, b *Workload) bool {
 	if a.UID != b.UID || a.Generation != b.Generation {
@@ -196,18 +200,16 @@ func equalExceptVersion(a, b *Workload) bool {
 // isRollingOut tells whether the controller of a workload is replacing pods, and has not given up.
 func (w *Workload) isRollingOut() bool {
 	r := w.Rollout
-	if r.Progressing != nil && r.Progressing.Status == corev1.ConditionFalse {
-		return false
-	}
-	return r.ObservedGeneration < w.Generation || r.Updated != w.Replicas || r.Replicas != w.Replicas ||
-		r.Ready != w.Replicas || r.Available != w.Replicas
+	return !w.hasGivenUp() && (r.ObservedGeneration < w.Generation || r.Updated != w.Replicas || r.Replicas != w.Replicas ||
+		r.Ready != w.Replicas || r.Available != w.Replicas)
 }
 
-// isProgress tells whether a workload was and is rolling out, and nothing else has changed.
-func isProgress(before, now *Workload) bool {
-	if !before.isRollingOut() || !now.isRollingOut() {
-		return false
-	}
+func (w *Workload) hasGivenUp() bool {
+	return w.Rollout.Progressing != nil && w.Rollout.Progressing.Status == corev1.ConditionFalse
+}
+
+// equalExceptRollout tells whether two workloads differ at most in how far their rollout is.
+func equalExceptRollout(before, now *Workload) bool {
 	c := *now
 	c.Rollout = before.Rollout
 	return equalExceptVersion(before, &c)
