@@ -18,10 +18,11 @@ func printTable(all []*comparison) {
 			return seconds(len(c.fairlead), func(i int) time.Duration { return c.fairlead[i].took })
 		}},
 		{"time, bare client", "", func(c *comparison) string {
-			return seconds(len(c.bare), func(i int) time.Duration { return c.bare[i] })
+			return seconds(len(c.bare), func(i int) time.Duration { return c.bare[i].took })
 		}},
 		{"ratio", fmt.Sprintf("%.2f", maxRatio), func(c *comparison) string { return fmt.Sprintf("%.3f", c.ratio()) }},
-		{"processor time per workload", fmt.Sprint(maxProcessor), func(c *comparison) string { return fmt.Sprint(c.processor()) }},
+		{"processor time per workload, Fairlead", fmt.Sprint(maxProcessor), func(c *comparison) string { return fmt.Sprint(c.processor(c.fairlead)) }},
+		{"processor time per workload, bare client", "", func(c *comparison) string { return fmt.Sprint(c.processor(c.bare)) }},
 		{"writes per workload", "1", func(c *comparison) string {
 			return fmt.Sprintf("%.3f", c.worst(func(t trip) float64 { return t.account.deployments })/float64(c.deployments))
 		}},

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +20,7 @@ import (
 // must not be a cache, which has no pages. All but tags are passed to the observers as well.
 func List(ctx context.Context, reader client.Reader, also ...Observer) (*Tracker, error) {
 	t := newTracker()
-	err := ForEach(ctx, reader, metadataList(kindNamespace), nil, func(o runtime.Object) {
+	err := ForEach(ctx, reader, metadataList(kindNamespace), client.ListOptions{}, func(o runtime.Object) {
 		t.index.observeNamespace(o.(metav1.Object))
 		for _, v := range also {
 			v.ObserveNamespace(o.(metav1.Object))
@@ -30,7 +29,7 @@ func List(ctx context.Context, reader client.Reader, also ...Observer) (*Tracker
 	if err != nil {
 		return nil, err
 	}
-	err = ForEach(ctx, reader, metadataList(kindPod), notTerminated, func(o runtime.Object) {
+	err = ForEach(ctx, reader, metadataList(kindPod), client.ListOptions{FieldSelector: notTerminated}, func(o runtime.Object) {
 		t.index.observePod(o.(metav1.Object))
 		for _, v := range also {
 			v.ObservePod(o.(metav1.Object))
@@ -40,7 +39,7 @@ func List(ctx context.Context, reader client.Reader, also ...Observer) (*Tracker
 		return nil, err
 	}
 	for _, k := range templateKinds {
-		err = ForEach(ctx, reader, k.list, nil, func(o runtime.Object) {
+		err = ForEach(ctx, reader, k.list, client.ListOptions{LabelSelector: k.only}, func(o runtime.Object) {
 			t.index.observeWorkload(k.kind, o.(metav1.Object))
 			for _, v := range also {
 				v.ObserveWorkload(o.(client.Object))
@@ -50,7 +49,9 @@ func List(ctx context.Context, reader client.Reader, also ...Observer) (*Tracker
 			return nil, err
 		}
 	}
-	err = ForEach(ctx, reader, &v1.IstioRevisionTagList{}, nil, func(o runtime.Object) { t.index.observeTag(o.(*v1.IstioRevisionTag)) })
+	err = ForEach(ctx, reader, &v1.IstioRevisionTagList{}, client.ListOptions{}, func(o runtime.Object) {
+		t.index.observeTag(o.(*v1.IstioRevisionTag))
+	})
 	return t, err
 }
 
@@ -79,12 +80,11 @@ func PodsIn(ctx context.Context, reader client.Reader, namespace string) ([]meta
 }
 
 // ForEach visits every object of a kind, page by page.
-func ForEach(ctx context.Context, reader client.Reader, kind client.ObjectList, only fields.Selector, visit func(runtime.Object)) error {
+func ForEach(ctx context.Context, reader client.Reader, kind client.ObjectList, only client.ListOptions, visit func(runtime.Object)) error {
 	pages := pager.New(func(ctx context.Context, page metav1.ListOptions) (runtime.Object, error) {
 		list := kind.DeepCopyObject().(client.ObjectList)
-		return list, reader.List(ctx, list, &client.ListOptions{
-			FieldSelector: only, Limit: page.Limit, Continue: page.Continue, Raw: &page,
-		})
+		only.Limit, only.Continue, only.Raw = page.Limit, page.Continue, &page
+		return list, reader.List(ctx, list, &only)
 	})
 	err := pages.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
 		visit(o)

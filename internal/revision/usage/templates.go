@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,15 +20,29 @@ type templateKind struct {
 	kind   string
 	object client.Object
 	list   client.ObjectList
+	// only selects those to read.
+	only labels.Selector
 }
 
 var templateKinds = []templateKind{
-	{"CronJob", &batchv1.CronJob{}, &batchv1.CronJobList{}},
-	{"DaemonSet", &appsv1.DaemonSet{}, &appsv1.DaemonSetList{}},
-	{"Deployment", &appsv1.Deployment{}, &appsv1.DeploymentList{}},
-	{"Job", &batchv1.Job{}, &batchv1.JobList{}},
-	{"ReplicaSet", &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{}},
-	{"StatefulSet", &appsv1.StatefulSet{}, &appsv1.StatefulSetList{}},
+	{"CronJob", &batchv1.CronJob{}, &batchv1.CronJobList{}, labels.Everything()},
+	{"DaemonSet", &appsv1.DaemonSet{}, &appsv1.DaemonSetList{}, labels.Everything()},
+	{"Deployment", &appsv1.Deployment{}, &appsv1.DeploymentList{}, labels.Everything()},
+	{"Job", &batchv1.Job{}, &batchv1.JobList{}, labels.Everything()},
+	{"ReplicaSet", &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{}, notOfDeployment},
+	{"StatefulSet", &appsv1.StatefulSet{}, &appsv1.StatefulSetList{}, labels.Everything()},
+}
+
+// notOfDeployment leaves out the ReplicaSets that Deployments have made. There are up to ten of them for each, a rollout writes
+// them a dozen times, and none counts: the template of the Deployment says what comes next.
+var notOfDeployment = withoutLabel(appsv1.DefaultDeploymentUniqueLabelKey)
+
+func withoutLabel(key string) labels.Selector {
+	requirement, err := labels.NewRequirement(key, selection.DoesNotExist, nil)
+	if err != nil {
+		panic(err)
+	}
+	return labels.NewSelector().Add(*requirement)
 }
 
 // Template is a workload as another package caches it.
@@ -47,7 +62,7 @@ func TemplateCacheOptions(own map[client.Object]cache.ByObject) map[client.Objec
 	}
 	for _, k := range templateKinds {
 		if !slices.Contains(known, reflect.TypeOf(k.object)) {
-			options[k.object] = cache.ByObject{Transform: trimTemplate, Label: labels.Everything(), Field: fields.Everything()}
+			options[k.object] = cache.ByObject{Transform: trimTemplate, Label: k.only, Field: fields.Everything()}
 		}
 	}
 	return options
@@ -84,7 +99,7 @@ func templateLabels(workload any) map[string]string {
 			return w.Spec.Template.Labels
 		}
 	case *appsv1.ReplicaSet:
-		// Those of a Deployment are its history: the template of the Deployment says what comes next.
+		// Another controller, such as that of a Rollout, says itself what comes next.
 		if metav1.GetControllerOf(w) == nil {
 			return w.Spec.Template.Labels
 		}

@@ -71,7 +71,7 @@ func (o Observed) WithTarget(target Target) Observed {
 
 // unreportedReason is why a step has failed whose failure the status has no room for: a migration that has ended leaves no
 // step pending.
-func (p planner) unreportedReason() *passage.Reason {
+func (p *planner) unreportedReason() *passage.Reason {
 	if !p.unreportedFailures {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // gates hold the migration, in the order in which a user would ask.
-var gates = []passage.Gate[planner]{
+var gates = []passage.Gate[*planner]{
 	whileBeingDeleted,
 	whileDisabled,
 	unlessRevisionBased,
@@ -22,14 +22,14 @@ var gates = []passage.Gate[planner]{
 	untilInjected,
 }
 
-func whileBeingDeleted(p planner) *passage.Reason {
+func whileBeingDeleted(p *planner) *passage.Reason {
 	if p.Istio.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	return passage.Hold(v1.ReasonBeingDeleted, "Istio %s is being deleted; nothing more is moved", p.Istio.Name)
 }
 
-func whileDisabled(p planner) *passage.Reason {
+func whileDisabled(p *planner) *passage.Reason {
 	migration := p.Istio.Spec.UpdateStrategy.WorkloadMigration
 	if migration != nil && migration.Strategy != v1.WorkloadMigrationStrategyDisabled {
 		return nil
@@ -38,7 +38,7 @@ func whileDisabled(p planner) *passage.Reason {
 		"workloads are not moved: spec.updateStrategy.workloadMigration.strategy is not set; Batched moves workloads")
 }
 
-func unlessRevisionBased(p planner) *passage.Reason {
+func unlessRevisionBased(p *planner) *passage.Reason {
 	if p.Istio.Spec.UpdateStrategy.Type == v1.UpdateStrategyRevisionBased {
 		return nil
 	}
@@ -46,18 +46,18 @@ func unlessRevisionBased(p planner) *passage.Reason {
 		"workloads move between revisions, and spec.updateStrategy.type is not RevisionBased")
 }
 
-func withInvalidSettings(p planner) *passage.Reason {
+func withInvalidSettings(p *planner) *passage.Reason {
 	if _, err := p.settings(); err != nil {
 		return passage.Hold(v1.ReasonInvalidSettings, "spec.updateStrategy: %v", err)
 	}
 	return nil
 }
 
-func whilePaused(p planner) *passage.Reason {
+func whilePaused(p *planner) *passage.Reason {
 	return installer.WhilePaused(v1.IstioKind, p.Istio)
 }
 
-func aboveMaxVersion(p planner) *passage.Reason {
+func aboveMaxVersion(p *planner) *passage.Reason {
 	settings, err := p.settings()
 	if err != nil || settings.MaxVersion == nil || p.Target.Version == "" {
 		return nil
@@ -75,4 +75,4 @@ func aboveMaxVersion(p planner) *passage.Reason {
 	return nil
 }
 
-func untilTargetReady(p planner) *passage.Reason { return p.Target.Hold }
+func untilTargetReady(p *planner) *passage.Reason { return p.Target.Hold }

@@ -15,7 +15,7 @@ import (
 )
 
 // untilInjected holds workloads whose pods would be refused, or would come up without the sidecar of the target.
-func untilInjected(p planner) *passage.Reason { return p.injectionHold() }
+func untilInjected(p *planner) *passage.Reason { return p.injectionHold() }
 
 func (o Observed) injectionHold() *passage.Reason {
 	if o.reportedInjection != nil {
@@ -66,7 +66,7 @@ func (o Observed) WithReportedInjection() Observed {
 
 // injectionRequest is what to check before steps of a plan start: every way by which the pods of any of them select their
 // injector, not only of those that start now. Tags that have yet to move to the target still lead to another revision.
-func (p planner) injectionRequest(plan passage.Plan) injection.Request {
+func (p *planner) injectionRequest(plan passage.Plan) injection.Request {
 	used := map[injection.Way]bool{}
 	for i := range plan.Steps {
 		if step := &plan.Steps[i]; step.State == passage.Pending {
@@ -93,7 +93,7 @@ func (p planner) injectionRequest(plan passage.Plan) injection.Request {
 }
 
 // wayAfter is how pods select their injector when the object has moved.
-func (p planner) wayAfter(object passage.Object) injection.Way {
+func (p *planner) wayAfter(object passage.Object) injection.Way {
 	if object.Kind == kindNamespace {
 		return injection.Way(p.Target.Name)
 	}
@@ -113,7 +113,7 @@ func wayOf(choice usage.Choice) injection.Way {
 
 // namespacesThatLeaveChoice are those in which a pod selects its injector by its own label: that of the control plane first,
 // where policies for workloads apply least.
-func (p planner) namespacesThatLeaveChoice() []string {
+func (p *planner) namespacesThatLeaveChoice() []string {
 	var names []string
 	for _, name := range p.namespaceNames() {
 		if injection.LeavesChoice(name, p.Inventory.Namespaces[name].Labels) {
@@ -124,7 +124,7 @@ func (p planner) namespacesThatLeaveChoice() []string {
 }
 
 // namespacesThatSelect are those in which every pod selects its injector in that way.
-func (p planner) namespacesThatSelect(way injection.Way) []string {
+func (p *planner) namespacesThatSelect(way injection.Way) []string {
 	var names []string
 	for _, name := range p.namespaceNames() {
 		if choice := usage.Choose(p.Inventory.Namespaces[name].Labels, nil); choice.OfNamespace && wayOf(choice) == way {
@@ -134,7 +134,7 @@ func (p planner) namespacesThatSelect(way injection.Way) []string {
 	return names
 }
 
-func (p planner) namespaceNames() []string {
+func (p *planner) namespaceNames() []string {
 	system := p.Istio.Spec.Namespace
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(p.Inventory.Namespaces)), func(name string) bool { return name == system })
 	if _, found := p.Inventory.Namespaces[system]; found {

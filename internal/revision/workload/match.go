@@ -45,7 +45,7 @@ type nameMatch struct {
 
 // matchOf is the match of a name. A revision that was deleted is recognised by its name. One of a higher version than the
 // target may be created later, and is unknown.
-func (p planner) matchOf(name string) nameMatch {
+func (p *planner) matchOf(name string) nameMatch {
 	means, known := p.matches[name]
 	if known || p.Target.Version == "" {
 		return means

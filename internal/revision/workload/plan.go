@@ -56,7 +56,7 @@ func decide(o Observed, now time.Time) decision {
 	return decision{passage.Next(plan, o.Batching(), now), ended, len(p.abandoned), deadline, p.tagHolds}
 }
 
-func (p planner) plan() (plan passage.Plan, ended []endedMove, deadline time.Time) {
+func (p *planner) plan() (plan passage.Plan, ended []endedMove, deadline time.Time) {
 	plan = passage.Plan{
 		Passage: v1.PassageMigration,
 		Subject: passage.Object{APIVersion: v1.GroupVersion.String(), Kind: v1.IstioKind, Name: p.Istio.Name},
@@ -124,8 +124,8 @@ type planner struct {
 	endedMoves []endedMove
 }
 
-func newPlanner(o Observed, now time.Time) planner {
-	p := planner{
+func newPlanner(o Observed, now time.Time) *planner {
+	p := &planner{
 		Observed: o, now: now, matches: o.matchNames(),
 		timeouts: o.timeouts(), runStart: o.lastRunStart(), retry: o.retryRequest(),
 		marks: o.marks.marksOf(o.Inventory.Workloads), nextBatchStart: map[int]time.Time{},
@@ -171,23 +171,26 @@ func newPlanner(o Observed, now time.Time) planner {
 }
 
 // moves tells whether workloads of a kind are moved.
-func (p planner) moves(kind string) bool { return slices.Contains(p.kinds, kind) }
+func (p *planner) moves(kind string) bool { return slices.Contains(p.kinds, kind) }
 
 // unwrittenMark is the mark of an ended move that could not be written, or nil.
-func (p planner) unwrittenMark(w *inventory.Workload, mark *Mark) *Mark {
-	if unwritten, found := p.Unwritten[w.UID]; found && mark != nil && unwritten.Started.Equal(mark.Started) {
+func (p *planner) unwrittenMark(w *inventory.Workload, mark *Mark) *Mark {
+	if mark == nil || len(p.Unwritten) == 0 {
+		return nil
+	}
+	if unwritten := p.Unwritten[w.UID]; unwritten.Started.Equal(mark.Started) {
 		return &unwritten
 	}
 	return nil
 }
 
 // newEndedMove records the last retry request with the move: only later requests retry a failed move.
-func (p planner) newEndedMove(w *inventory.Workload, mark Mark) endedMove {
+func (p *planner) newEndedMove(w *inventory.Workload, mark Mark) endedMove {
 	mark.Retry = p.retry
 	return endedMove{w, mark}
 }
 
-func (p planner) outcomeOf(w *inventory.Workload, mark Mark) outcome {
+func (p *planner) outcomeOf(w *inventory.Workload, mark Mark) outcome {
 	timeout := p.timeouts.of(w)
 	result := outcomeOf(w, p.podsOf(w), mark, timeout, p.now)
 	if mark.Batch > 0 && timeout > p.timeouts.usual || !mark.Overdue.IsZero() {
@@ -196,6 +199,6 @@ func (p planner) outcomeOf(w *inventory.Workload, mark Mark) outcome {
 	return result
 }
 
-func (p planner) podsOf(w *inventory.Workload) inventory.Pods {
+func (p *planner) podsOf(w *inventory.Workload) inventory.Pods {
 	return p.Inventory.Pods[w.Owner()]
 }

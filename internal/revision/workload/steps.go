@@ -15,7 +15,7 @@ import (
 )
 
 // namespaceSteps are the steps of phase one, which restart nothing.
-func (p planner) namespaceSteps() []passage.Step {
+func (p *planner) namespaceSteps() []passage.Step {
 	var steps []passage.Step
 	for _, name := range slices.Sorted(maps.Keys(p.Inventory.Namespaces)) {
 		choice := usage.Choose(p.Inventory.Namespaces[name].Labels, nil)
@@ -44,7 +44,7 @@ func (p planner) namespaceSteps() []passage.Step {
 
 // workloadStep is the step of a workload, or nil if it has nothing to do with this migration, and the outcome if it was
 // moved before.
-func (p planner) workloadStep(seen *inventory.Workload, mark *Mark) (*passage.Step, outcome) {
+func (p *planner) workloadStep(seen *inventory.Workload, mark *Mark) (*passage.Step, outcome) {
 	if seen.DeletionTimestamp != nil {
 		return nil, outcome{}
 	}
@@ -98,19 +98,19 @@ func (p planner) workloadStep(seen *inventory.Workload, mark *Mark) (*passage.St
 // isOver tells whether a move of this run that has not failed is done. The next batch opens when those before it have
 // settled, and a migration ends when all of it has: a later rollout is not part of it. Times count as well, because the number
 // of a batch is reused when all of its members are retried.
-func (p planner) isOver(mark Mark) bool {
+func (p *planner) isOver(mark Mark) bool {
 	return mark.Batch == 0 || mark.Overdue.IsZero() && mark.Started.Before(p.nextBatchStart[mark.Batch]) || !p.isRunning()
 }
 
 // isRetried tells whether a retry was requested after a move that failed was made. Requests are compared, not times: the
 // client may have another clock.
-func (p planner) isRetried(mark Mark) bool {
+func (p *planner) isRetried(mark Mark) bool {
 	return !mark.Failed.IsZero() && p.retry != "" && mark.Retry != p.retry
 }
 
 // startedStep is the step of a workload that was moved before. One that is done counts only in its own migration; one that
 // has failed stays failed in those that follow.
-func (p planner) startedStep(seen *inventory.Workload, result outcome, mark Mark) *passage.Step {
+func (p *planner) startedStep(seen *inventory.Workload, result outcome, mark Mark) *passage.Step {
 	step := p.newStep(seen)
 	step.Action, step.From, step.State, step.Progress = mark.Action, mark.From, result.state, result.progress
 	step.StartedAt, step.EndedAt, step.OverdueSince = mark.Started, result.ended, result.overdue
@@ -138,7 +138,7 @@ func (p planner) startedStep(seen *inventory.Workload, result outcome, mark Mark
 	return step
 }
 
-func (p planner) newStep(seen *inventory.Workload) *passage.Step {
+func (p *planner) newStep(seen *inventory.Workload) *passage.Step {
 	return &passage.Step{Object: objectOf(seen), To: p.Target.Name}
 }
 
@@ -159,7 +159,7 @@ type workload struct {
 
 // unstartedStep is the step of a workload that was not moved yet, or nil if it is not part of this migration. With the mark
 // of a failed move, the step retries it.
-func (p planner) unstartedStep(seen *inventory.Workload, failed *Mark) *passage.Step {
+func (p *planner) unstartedStep(seen *inventory.Workload, failed *Mark) *passage.Step {
 	w, step := p.workload(seen), p.newStep(seen)
 	step.State, step.Action, step.From = passage.Pending, ActionRestart, joinRevisions(w.old)
 	switch {
@@ -198,7 +198,7 @@ func (p planner) unstartedStep(seen *inventory.Workload, failed *Mark) *passage.
 
 // disturbedStep is the step of a workload that was on its way to another revision when the target changed. It is
 // restarted only if its rollout does not lead to the target.
-func (p planner) disturbedStep(seen *inventory.Workload, abandoned string) *passage.Step {
+func (p *planner) disturbedStep(seen *inventory.Workload, abandoned string) *passage.Step {
 	w, step := p.workload(seen), p.newStep(seen)
 	step.State, step.Action, step.From = passage.Pending, ActionContinue, cmp.Or(joinRevisions(w.old), abandoned)
 	step.Disruptive, step.Disturbed = true, true
@@ -213,14 +213,14 @@ func (p planner) disturbedStep(seen *inventory.Workload, abandoned string) *pass
 }
 
 // withOverrides is a pending step with the settings of its workload, and with the first state that there is a reason for.
-func (p planner) withOverrides(step *passage.Step, w workload, more ...stateReason) *passage.Step {
+func (p *planner) withOverrides(step *passage.Step, w workload, more ...stateReason) *passage.Step {
 	asked, unreadable := overridesOf(w.Workload)
 	step.Priority = asked.priority
-	stateReasons := append([]stateReason{
-		{passage.Skipped, p.skipReason(w, asked)},
-		{passage.Failed, unreadable},
-		{passage.Failed, p.refusalReason(w)},
-	}, more...)
+	stateReasons := append(make([]stateReason, 0, 7),
+		stateReason{passage.Skipped, p.skipReason(w, asked)},
+		stateReason{passage.Failed, unreadable},
+		stateReason{passage.Failed, p.refusalReason(w)})
+	stateReasons = append(stateReasons, more...)
 	stateReasons = append(stateReasons, stateReason{passage.Skipped, p.manualReason(w)}, stateReason{passage.Failed, p.unreportedReason()})
 	for _, v := range stateReasons {
 		if v.why != nil {
@@ -245,7 +245,7 @@ func (p planner) withOverrides(step *passage.Step, w workload, more ...stateReas
 }
 
 // addTagHold notes that a tag keeps a workload where it is. A tag that only takes a moment is not worth a note.
-func (p planner) addTagHold(w workload) {
+func (p *planner) addTagHold(w workload) {
 	switch {
 	case w.match.failing:
 		p.tagHolds[w.choice.Name] = w.match.notMoved.Message + "; workloads that use the tag wait"
@@ -255,7 +255,7 @@ func (p planner) addTagHold(w workload) {
 }
 
 // addCap adds to the reason of a step that its workload does not get all the time that it asks for.
-func (p planner) addCap(step *passage.Step, seen *inventory.Workload) {
+func (p *planner) addCap(step *passage.Step, seen *inventory.Workload) {
 	if capped := p.timeouts.capReason(seen); capped != nil {
 		step.Reason.Message += "; " + capped.Message
 	}
@@ -267,7 +267,7 @@ type stateReason struct {
 	why   *passage.Reason
 }
 
-func (p planner) workload(seen *inventory.Workload) workload {
+func (p *planner) workload(seen *inventory.Workload) workload {
 	pods := p.podsOf(seen)
 	w := workload{Workload: seen, pods: pods, old: p.outdatedRevisions(pods)}
 	if seen.PodAnnotations[v1.LabelSidecarInject] != "false" {
@@ -295,7 +295,7 @@ func fixedRevision(w *inventory.Workload, proxies bool) (revision, by string) {
 }
 
 // outdatedRevisions are the revisions of the same Istio, other than the target, that pods run.
-func (p planner) outdatedRevisions(pods inventory.Pods) []string {
+func (p *planner) outdatedRevisions(pods inventory.Pods) []string {
 	var old []string
 	for revision := range pods {
 		if p.matchOf(revision).revisionMatch == outdated {
@@ -309,22 +309,22 @@ func (p planner) outdatedRevisions(pods inventory.Pods) []string {
 func joinRevisions(revisions []string) string { return strings.Join(revisions, ", ") }
 
 // isBehind tells whether pods run, or labels name, an outdated revision.
-func (p planner) isBehind(w workload) bool {
+func (p *planner) isBehind(w workload) bool {
 	return len(w.old) > 0 || w.match.revisionMatch == outdated || w.ownLabel || p.matchOf(w.fixed).revisionMatch == outdated
 }
 
 // rewritesLabel tells whether the pods have a label of their own that is to name the target.
-func (p planner) rewritesLabel(w workload) bool { return w.ownLabel || p.podsChooseOutdated(w) }
+func (p *planner) rewritesLabel(w workload) bool { return w.ownLabel || p.podsChooseOutdated(w) }
 
 // podsChooseOutdated tells whether the label of the pods selects an outdated revision. A label that the namespace overrides
 // is no reason to restart them.
-func (p planner) podsChooseOutdated(w workload) bool {
+func (p *planner) podsChooseOutdated(w workload) bool {
 	return w.match.revisionMatch == outdated && !w.choice.OfNamespace
 }
 
 // leadsToTarget tells whether a choice in a namespace leads to the target, now or once the labels of namespaces have been
 // changed.
-func (p planner) leadsToTarget(choice usage.Choice, namespace string) bool {
+func (p *planner) leadsToTarget(choice usage.Choice, namespace string) bool {
 	switch p.matchOf(choice.Name).revisionMatch {
 	case current, following:
 		return true
@@ -336,7 +336,7 @@ func (p planner) leadsToTarget(choice usage.Choice, namespace string) bool {
 }
 
 // whyBehind says how the workload selects its old revision.
-func (p planner) whyBehind(w workload) passage.Reason {
+func (p *planner) whyBehind(w workload) passage.Reason {
 	code := v1.ReasonOnOldRevision
 	if len(w.old) == 0 {
 		code = v1.ReasonNamesOldRevision
@@ -353,7 +353,7 @@ func (p planner) whyBehind(w workload) passage.Reason {
 }
 
 // skipReason is why a workload that is behind is skipped, or nil.
-func (p planner) skipReason(w workload, asked overrides) *passage.Reason {
+func (p *planner) skipReason(w workload, asked overrides) *passage.Reason {
 	next := ""
 	if p.leadsToTarget(w.choice, w.Namespace) && !w.ownLabel {
 		next = "; its next restart picks up the revision"
@@ -390,7 +390,7 @@ func (p planner) skipReason(w workload, asked overrides) *passage.Reason {
 }
 
 // manualReason is why the controller of a workload replaces none of its pods, or not all of them; nil if it does.
-func (p planner) manualReason(w workload) *passage.Reason {
+func (p *planner) manualReason(w workload) *passage.Reason {
 	switch relabel := p.rewritesLabel(w); {
 	case w.Replicas == 0:
 		return nil
@@ -407,7 +407,7 @@ func (p planner) manualReason(w workload) *passage.Reason {
 }
 
 // warnOfNewPods is the warning that new pods of a skipped workload start on the target.
-func (p planner) warnOfNewPods(w workload) string {
+func (p *planner) warnOfNewPods(w workload) string {
 	if !p.leadsToTarget(w.choice, w.Namespace) || w.ownLabel {
 		return ""
 	}
@@ -415,9 +415,9 @@ func (p planner) warnOfNewPods(w workload) string {
 }
 
 // refusalReason is why the change of a workload was refused, or nil.
-func (p planner) refusalReason(w workload) *passage.Reason {
+func (p *planner) refusalReason(w workload) *passage.Reason {
 	if why, found := p.Refused[w.UID]; found {
-		return &why.Reason
+		return passage.NewReason(why.Code, "%s", why.Message)
 	}
 	if _, invalid := p.skipsNamespace(w.Namespace); invalid != nil {
 		return invalid
@@ -430,7 +430,7 @@ func (p planner) refusalReason(w workload) *passage.Reason {
 }
 
 // noRestartReason is why a workload needs no restart to move, or nil.
-func (p planner) noRestartReason(w workload) *passage.Reason {
+func (p *planner) noRestartReason(w workload) *passage.Reason {
 	if p.rewritesLabel(w) || len(w.old) > 0 && w.Replicas > 0 || w.pods[p.Target.Name] > 0 {
 		return nil
 	}
@@ -442,7 +442,7 @@ func (p planner) noRestartReason(w workload) *passage.Reason {
 
 // hasLostSidecars tells whether a workload that was moved before has pods that were created while its labels named no
 // revision. Its mark proves that it belongs to the mesh.
-func (p planner) hasLostSidecars(w workload) bool {
+func (p *planner) hasLostSidecars(w workload) bool {
 	if w.pods[""] == 0 || !p.leadsToTarget(w.choice, w.Namespace) {
 		return false
 	}
@@ -451,7 +451,7 @@ func (p planner) hasLostSidecars(w workload) bool {
 }
 
 // onTargetReason is set for a workload whose pods run on the target already.
-func (p planner) onTargetReason(w workload) *passage.Reason {
+func (p *planner) onTargetReason(w workload) *passage.Reason {
 	if p.podsChooseOutdated(w) || len(otherRevisions(w.pods, p.Target.Name)) > 0 || w.pods[p.Target.Name] == 0 {
 		return nil
 	}
@@ -460,7 +460,7 @@ func (p planner) onTargetReason(w workload) *passage.Reason {
 
 // wasMovedByOthers tells whether a workload that existed when the migration began was restarted on the target by another
 // client. It stays counted as migrated.
-func (p planner) wasMovedByOthers(w workload) bool {
+func (p *planner) wasMovedByOthers(w workload) bool {
 	if p.runStart.IsZero() || !w.CreationTimestamp.Time.Before(p.runStart) || len(otherRevisions(w.pods, p.Target.Name)) > 0 ||
 		w.pods[p.Target.Name] == 0 || !p.leadsToTarget(w.choice, w.Namespace) {
 		return false

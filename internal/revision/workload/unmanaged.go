@@ -15,15 +15,15 @@ import (
 
 // unmanagedWorkloads are the workloads that run on an old revision and are of kinds that are not moved, without those that
 // are followed to the end of their move.
-func (p planner) unmanagedWorkloads(followed map[inventory.Owner]bool) []passage.Step {
+func (p *planner) unmanagedWorkloads(followed map[inventory.Owner]bool) []passage.Step {
 	var steps []passage.Step
 	for owner, pods := range p.Inventory.Pods {
-		known := p.Inventory.Find(owner.Kind, owner.Namespace, owner.Name)
-		if followed[owner] || known != nil && (p.moves(owner.Kind) || known.DeletionTimestamp != nil) {
+		old := p.outdatedRevisions(pods)
+		if len(old) == 0 || followed[owner] {
 			continue
 		}
-		old := p.outdatedRevisions(pods)
-		if len(old) == 0 {
+		known := p.Inventory.Find(owner.Kind, owner.Namespace, owner.Name)
+		if known != nil && (p.moves(owner.Kind) || known.DeletionTimestamp != nil) {
 			continue
 		}
 		object, why := p.describeUnmanaged(owner, known)
@@ -43,7 +43,7 @@ func (p planner) unmanagedWorkloads(followed map[inventory.Owner]bool) []passage
 }
 
 // describeUnmanaged is the object of an owner of pods, why it is not moved and what to do about it.
-func (p planner) describeUnmanaged(owner inventory.Owner, known *inventory.Workload) (passage.Object, string) {
+func (p *planner) describeUnmanaged(owner inventory.Owner, known *inventory.Workload) (passage.Object, string) {
 	object := passage.Object{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: owner.Namespace, Name: owner.Name}
 	u := unmanaged{kind: owner.Kind, name: owner.Name, labels: p.Inventory.Samples[owner].Labels}
 	switch {
@@ -99,7 +99,7 @@ type unmanaged struct {
 }
 
 // adviceFor is what the user has to do to move a workload.
-func (p planner) adviceFor(namespace string, u unmanaged) string {
+func (p *planner) adviceFor(namespace string, u unmanaged) string {
 	choice := usage.Choose(p.Inventory.Namespaces[namespace].Labels, u.labels)
 	match := p.matchOf(choice.Name)
 	switch {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -134,7 +135,7 @@ func (t *Tracker) ObserveWrite(object client.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known := t.workloads[w.key()]; known != nil && known.UID == w.UID {
-		t.storeWorkload(w, Progress)
+		t.storeWorkload(w, func(*Workload) Change { return Progress })
 	}
 }
 
@@ -152,31 +153,31 @@ func nameOf(o metav1.Object) types.NamespacedName {
 }
 
 func (t *Tracker) observeWorkload(now *Workload) {
-	change := Decisive
-	if known := t.workloads[now.key()]; known != nil && known.isRollingOut() && equalExceptRollout(known, now) {
+	t.storeWorkload(now, func(known *Workload) Change {
 		switch {
+		case !known.isRollingOut() || !equalExceptRollout(known, now) || now.hasGivenUp():
+			return Decisive
 		case now.isRollingOut():
-			change = Progress
-		case !now.hasGivenUp():
-			change = t.rolloutEnded(now.key())
+			return Progress
 		}
-	}
-	t.storeWorkload(now, change)
+		return t.rolloutEnded(now.key())
+	})
 }
 
-// storeWorkload stores a workload, unless a newer one is known.
-func (t *Tracker) storeWorkload(now *Workload, change Change) {
+// storeWorkload stores a workload, unless a newer one is known. It asks what a change of a known one means.
+func (t *Tracker) storeWorkload(now *Workload, changeOf func(known *Workload) Change) {
 	k := now.key()
 	known := t.workloads[k]
 	if known != nil && known.UID == now.UID && !isNewer(now.ResourceVersion, known.ResourceVersion) {
 		return
 	}
-	if known == nil {
-		t.sorted = nil
-	}
 	t.workloads[k] = now
-	if known == nil || !equalExceptVersion(known, now) {
-		t.changed(change)
+	switch {
+	case known == nil:
+		t.sorted = nil
+		t.changed(Decisive)
+	case !equality.Semantic.DeepEqual(known.Rollout, now.Rollout) || !equalExceptRollout(known, now):
+		t.changed(changeOf(known))
 	}
 }
 

@@ -187,16 +187,6 @@ func (o Owner) key() key {
 	return key{types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, o.Kind}
 }
 
-// equalExceptVersion tells whether two workloads differ at most in their resource version.
-func equalExceptVersion(a, b *Workload) bool {
-	if a.UID != b.UID || a.Generation != b.Generation {
-		return false
-	}
-	c := *b
-	c.ResourceVersion = a.ResourceVersion
-	return equality.Semantic.DeepEqual(a, &c)
-}
-
 // isRollingOut tells whether the controller of a workload is replacing pods, and has not given up.
 func (w *Workload) isRollingOut() bool {
 	r := w.Rollout
@@ -208,9 +198,12 @@ func (w *Workload) hasGivenUp() bool {
 	return w.Rollout.Progressing != nil && w.Rollout.Progressing.Status == corev1.ConditionFalse
 }
 
-// equalExceptRollout tells whether two workloads differ at most in how far their rollout is.
-func equalExceptRollout(before, now *Workload) bool {
-	c := *now
-	c.Rollout = before.Rollout
-	return equalExceptVersion(before, &c)
+// equalExceptRollout tells whether two workloads differ at most in how far their rollout is, and in their resource version.
+func equalExceptRollout(a, b *Workload) bool {
+	if a.UID != b.UID || a.Generation != b.Generation {
+		return false
+	}
+	c := *b
+	c.Rollout, c.ResourceVersion = a.Rollout, a.ResourceVersion
+	return equality.Semantic.DeepEqual(a, &c)
 }
