@@ -17,8 +17,11 @@ const (
 	maxRatio = 1.05
 	// maxProcessor is the processor time of the operator per workload, at any number of workloads.
 	maxProcessor = 7500 * time.Microsecond
-	// maxOthers is how many writes there may be per workload, besides the one that moves it.
+	// maxOthers is how many writes there may be per workload, besides the one that moves it, and events.
 	maxOthers = 0.2
+	// maxMigrationEvents is how many events there may be per workload and namespace: one each, and those of batches. Renewals of the
+	// lease are among them.
+	maxMigrationEvents = 1.2
 	// maxLists is how many there may be per reconcile, by anybody: a watch of something quiet may have to begin anew.
 	maxLists  = 0.01
 	maxMemory = 150 // MiB
@@ -154,6 +157,9 @@ func (c *comparison) requestFindings() (found []string) {
 		}
 		if others := a.others / float64(c.deployments); others > maxOthers {
 			finding("%.3f other writes per workload: more than %.1f", others, maxOthers)
+		}
+		if events := a.events / float64(c.deployments+c.relabelled()); events > maxMigrationEvents {
+			finding("%.3f events per workload and namespace: more than %.1f", events, maxMigrationEvents)
 		}
 		if a.lists.total() > maxLists*a.reconciles {
 			finding("there were lists: %v", map[asked]float64(a.lists))

@@ -32,6 +32,9 @@ func printTable(all []*comparison) {
 		{"other writes per workload", fmt.Sprint(maxOthers), func(c *comparison) string {
 			return fmt.Sprintf("%.3f", c.worst(func(t trip) float64 { return t.account.others })/float64(c.deployments))
 		}},
+		{"events per workload and relabelled namespace", fmt.Sprint(maxMigrationEvents), func(c *comparison) string {
+			return fmt.Sprintf("%.3f", c.worst(func(t trip) float64 { return t.account.events })/float64(c.deployments+c.relabelled()))
+		}},
 		{"lists by anybody, per reconcile", fmt.Sprint(maxLists), func(c *comparison) string {
 			return fmt.Sprintf("%.3f", c.worst(func(t trip) float64 { return t.account.lists.total() / t.account.reconciles }))
 		}},

@@ -40,11 +40,83 @@ func (r *reconciler) recordStatusEvent(istio *v1.Istio, before, status *v1.Workl
 // was: a restarted operator does not emit them again.
 func (r *reconciler) recordAppliedEvents(o Observed, step passage.Step) {
 	if step.Object.Kind == kindNamespace {
+		r.recorder.Eventf(o.eventObject(step), o.Istio, corev1.EventTypeNormal, "Relabelled", "migrate",
+			"label %s moved from %s to %s: %s", v1.LabelRevision, step.From, step.To, step.Reason.Message)
 		return
 	}
+	r.recorder.Eventf(o.eventObject(step), o.Istio, corev1.EventTypeNormal, "Migrating", "migrate",
+		"%s from %s to %s: %s", moveText(step.Action), step.From, step.To, step.Reason.Message)
 	if capped := o.timeouts().capReason(o.find(step.Object)); capped != nil {
 		r.recorder.Eventf(o.eventObject(step), o.Istio, corev1.EventTypeWarning, string(capped.Code), "migrate", "%s", capped.Message)
 	}
+}
+
+// moveText is how a workload is moved.
+func moveText(action passage.Action) string {
+	switch action {
+	case ActionRelabel:
+		return "pod label changed, moving"
+	case ActionContinue:
+		return "rollout goes on, moving"
+	}
+	return "restarted, moving"
+}
+
+// recordBatchEvents emits an event for each batch that has begun or ended between two statuses. What the former status says
+// already was told when it was written.
+func (r *reconciler) recordBatchEvents(istio *v1.Istio, d decision, before, status *v1.WorkloadMigrationStatus) {
+	if status == nil || status.Batched == nil {
+		return
+	}
+	last, news := int32(0), true
+	if isSameRun(before, status) && before.Batched != nil {
+		last = before.Batched.CurrentBatch
+		news = before.TotalWorkloads != status.TotalWorkloads || before.MigratedWorkloads != status.MigratedWorkloads ||
+			before.FailedWorkloads != status.FailedWorkloads
+	}
+	for n := max(last, 1); n <= status.Batched.CurrentBatch; n++ {
+		// Events about the same object that differ only in their note are taken for one: each batch is an action of its own.
+		action := fmt.Sprintf("batch-%d", n)
+		if n > last {
+			r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, "BatchStarted", action, "batch %d of %d has started: moving workloads to %s",
+				n, status.Batched.TotalBatches, status.TargetRevision)
+		}
+		if (n > last || news) && d.hasEnded(int(n)) {
+			r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, "BatchEnded", action, "batch %d of %d has ended: %s",
+				n, status.Batched.TotalBatches, d.describeBatch(int(n)))
+		}
+	}
+}
+
+// describeBatch tells how the workloads of a batch have ended.
+func (d decision) describeBatch(batch int) string {
+	all, states := 0, map[passage.State]int{}
+	for i := range d.Plan.Steps {
+		if step := &d.Plan.Steps[i]; step.Batch == batch {
+			all++
+			states[step.State]++
+		}
+	}
+	text := fmt.Sprintf("%d of %d workloads run on %s", states[passage.Done], all, d.Plan.Target)
+	if failed := states[passage.Failed]; failed > 0 {
+		text += fmt.Sprintf(", %d failed", failed)
+	}
+	if overdue := states[passage.Running]; overdue > 0 {
+		text += fmt.Sprintf(", %d overdue", overdue)
+	}
+	return text
+}
+
+// isSameRun tells whether two statuses are of the same migration.
+func isSameRun(a, b *v1.WorkloadMigrationStatus) bool {
+	return a != nil && b != nil && a.TargetRevision == b.TargetRevision && a.StartTime.Equal(b.StartTime)
+}
+
+// hasEnded tells whether no workload of a batch is left to be waited for.
+func (d decision) hasEnded(batch int) bool {
+	return !slices.ContainsFunc(d.Plan.Steps, func(s passage.Step) bool {
+		return s.Batch == batch && !s.State.Settled() && s.OverdueSince.IsZero()
+	})
 }
 
 // unstartedStep is a step of an Istio that could not be started.

@@ -213,8 +213,11 @@ type recorder struct{ *process }
 
 func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
 	on := "Istio"
-	if d, ok := regarding.(*metav1.PartialObjectMetadata); ok && d.Namespace != "" {
-		on = d.Namespace + "/" + d.Name
+	switch o, ok := regarding.(*metav1.PartialObjectMetadata); {
+	case ok && o.Namespace != "":
+		on = o.Namespace + "/" + o.Name
+	case ok:
+		on = "namespace " + o.Name
 	}
 	r.tell("event    %s on %s: %s: %s", strings.ToLower(kind), on, reason, fmt.Sprintf(note, args...))
 }

@@ -210,12 +210,16 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.D
 	case !equality.Semantic.DeepEqual(previous, condition):
 		change = max(change, countersChanged)
 	}
+	if change == countersChanged && status != nil && status.Batched != nil && d.hasEnded(int(status.Batched.CurrentBatch)) {
+		change = batchChanged
+	}
 	if wait := r.statusDelay(o.Istio.Name, change, now); change == unchanged || wait > 0 {
 		return wait, nil
 	}
 	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
+	r.recordBatchEvents(o.Istio, d, before, status)
 	r.recordStatusEvent(o.Istio, before, status, previous, condition)
 	return 0, nil
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
@@ -98,6 +100,23 @@ func TestBasicMigrationFlow(t *testing.T) {
 		}
 		m.reported(t, m.istio, "MigrationStarted", "moving workloads to "+m.to)
 		m.reported(t, m.istio, "MigrationCompleted", "4 of 4 workloads run on "+m.to)
+	})
+	t.Run("Events tell of batches, namespaces and workloads", func(t *testing.T) {
+		for batch := 1; batch <= 2; batch++ {
+			m.reported(t, m.istio, "BatchStarted", fmt.Sprintf("batch %d of 2 has started: moving workloads to %s", batch, m.to))
+			m.reported(t, m.istio, "BatchEnded", fmt.Sprintf("batch %d of 2 has ended: 2 of 2 workloads run on %s", batch, m.to))
+		}
+		for _, name := range []string{shop, bank} {
+			namespace := &corev1.Namespace{}
+			if err := m.Get(t.Context(), client.ObjectKey{Name: name}, namespace); err != nil {
+				t.Fatal(err)
+			}
+			m.reported(t, namespace, "Relabelled", fmt.Sprintf("label istio.io/rev moved from %s to %s: selected by label istio.io/rev", m.from, m.to))
+		}
+		for _, b := range byNamespace {
+			m.reported(t, b.d, "Migrating", fmt.Sprintf("restarted, moving from %s to %s: its pods still run the old revision", m.from, m.to))
+		}
+		m.reported(t, own.d, "Migrating", fmt.Sprintf("pod label changed, moving from %s to %s: selected by the pod label", m.from, m.to))
 	})
 }
 
