@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -28,11 +26,6 @@ Its servers listen on free ports of 127.0.0.1, unless a flag sets another addres
 			config, err := c.Config()
 			if err != nil {
 				return err
-			}
-			// An operator has little to do, all of the time, and what it costs is its memory: the heap grows by a third of what is in
-			// use instead of doubling, unless the environment says otherwise.
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(100)
 			}
 			log := operator.NewLogger(streams.Err, options.LogFormat, options.LogLevel)
 			return operator.Run(cmd.Context(), config, options, log)

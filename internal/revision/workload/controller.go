@@ -130,30 +130,32 @@ func (c changes) add(change inventory.Change) {
 	}
 }
 
-// enqueueOnChange enqueues every Istio that moves workloads when the inventory changes.
+// enqueueOnChange enqueues every Istio that moves workloads when the inventory changes: at once, or after a while.
 func (r *reconciler) enqueueOnChange(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	go func() {
-		for {
-			var least time.Duration
-			select {
-			case <-ctx.Done():
-				return
-			case <-r.changes.decisive:
-			case <-r.changes.progress:
-				least = debounceProgress
-			}
-			for _, request := range r.migratingIstios(ctx) {
-				queue.AddAfter(request, max(least, r.debounce(ctx, request.Name)))
-			}
-			// Changes within this time are enqueued together.
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(debounceMoving):
-			}
-		}
-	}()
+	go r.enqueueOn(ctx, r.changes.decisive, debounceMoving, func(request ctrl.Request) {
+		queue.AddAfter(request, r.debounce(ctx, request.Name))
+	})
+	go r.enqueueOn(ctx, r.changes.progress, debounceIdle, func(request ctrl.Request) { queue.AddAfter(request, debounceProgress) })
 	return nil
+}
+
+// enqueueOn enqueues changes within an interval together.
+func (r *reconciler) enqueueOn(ctx context.Context, changed <-chan struct{}, interval time.Duration, enqueue func(ctrl.Request)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+		for _, request := range r.migratingIstios(ctx) {
+			enqueue(request)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(interval):
+		}
+	}
 }
 
 func (r *reconciler) debounce(ctx context.Context, istio string) time.Duration {
