@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +28,11 @@ Its servers listen on free ports of 127.0.0.1, unless a flag sets another addres
 			config, err := c.Config()
 			if err != nil {
 				return err
+			}
+			// Of large clusters, an operator has much in memory and little to do: its heap grows by less than Go would let it, unless
+			// the environment says otherwise. With a third, the collector took a quarter of a migration's processor time.
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(60)
 			}
 			log := operator.NewLogger(streams.Err, options.LogFormat, options.LogLevel)
 			return operator.Run(cmd.Context(), config, options, log)
