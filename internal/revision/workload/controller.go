@@ -57,6 +57,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, workloadCache, usageCache
 		recorder:        mgr.GetEventRecorder("fairlead.dev/" + v1.PassageMigration),
 		now:             time.Now,
 		lastStatusWrite: map[string]time.Time{},
+		batches:         map[string]openBatches{},
 		metrics:         newMetricsRecorder(),
 	}
 	r.writer.applied = r.recordAppliedEvents
@@ -97,6 +98,8 @@ type reconciler struct {
 	mu sync.Mutex
 	// lastStatusWrite is when the status of an Istio was last written.
 	lastStatusWrite map[string]time.Time
+	// batches has the batches of which workloads are awaited, by Istio.
+	batches map[string]openBatches
 	// tagRevisions has the revision of each tag when it was last observed.
 	tagRevisions map[types.UID]string
 }
@@ -105,12 +108,13 @@ type reconciler struct {
 const failureRequeueDelay = 2 * time.Second
 
 // How long changes of workloads are collected before a plan is made, during a migration and otherwise. A plan looks at all
-// workloads, and changes only with a decisive change: progress shows in the counters of the status, which are not written more
-// often.
+// workloads, and nothing can start before a decisive change: progress shows in the counters of the status, which are not written
+// more often.
 const (
 	debounceMoving   = 50 * time.Millisecond
 	debounceIdle     = time.Second
 	debounceProgress = counterStatusInterval
+	progressInterval = time.Second
 )
 
 // changes are what has changed in the inventory since it was last looked at.
@@ -135,7 +139,7 @@ func (r *reconciler) enqueueOnChange(ctx context.Context, queue workqueue.TypedR
 	go r.enqueueOn(ctx, r.changes.decisive, debounceMoving, func(request ctrl.Request) {
 		queue.AddAfter(request, r.debounce(ctx, request.Name))
 	})
-	go r.enqueueOn(ctx, r.changes.progress, debounceIdle, func(request ctrl.Request) { queue.AddAfter(request, debounceProgress) })
+	go r.enqueueOn(ctx, r.changes.progress, progressInterval, func(request ctrl.Request) { queue.AddAfter(request, debounceProgress) })
 	return nil
 }
 
@@ -219,6 +223,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		d = decide(o, r.now())
 	}
+	before := d
 	applyErr := r.apply(ctx, o, d)
 	if len(d.Start)+len(d.endedMoves) > 0 {
 		o.Inventory = r.inventory.Snapshot()
@@ -226,6 +231,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		d = decide(o, r.now())
 	}
 	r.inventory.Await(o.Istio.Name, awaited(d.Wait))
+	r.recordBatchEvents(o, before, d)
 	r.metrics.observe(o.Istio.Name, d.Decision)
 	r.recordUnstartedEvents(o, d.Plan.Failures())
 	r.recordTagEvents(o, d)
@@ -275,6 +281,7 @@ func (r *reconciler) forget(istio string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.lastStatusWrite, istio)
+	delete(r.batches, istio)
 	r.events.Forget(func(about unstartedStep) bool { return about.istio == istio })
 	r.metrics.forget(istio)
 	r.inventory.Await(istio, nil)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,52 +41,87 @@ func (r *reconciler) recordStatusEvent(istio *v1.Istio, before, status *v1.Workl
 // was: a restarted operator does not emit them again.
 func (r *reconciler) recordAppliedEvents(o Observed, step passage.Step) {
 	if step.Object.Kind == kindNamespace {
+		removed := ""
+		if _, found := o.Inventory.Namespaces[step.Object.Name].Labels[v1.LabelInjection]; found {
+			removed = fmt.Sprintf("; label %s was removed", v1.LabelInjection)
+		}
 		r.recorder.Eventf(o.eventObject(step), o.Istio, corev1.EventTypeNormal, "Relabelled", "migrate",
-			"label %s moved from %s to %s: %s", v1.LabelRevision, step.From, step.To, step.Reason.Message)
+			"label %s set to move from %s to %s: %s%s", v1.LabelRevision, step.From, step.To, step.Reason.Message, removed)
 		return
 	}
 	r.recorder.Eventf(o.eventObject(step), o.Istio, corev1.EventTypeNormal, "Migrating", "migrate",
-		"%s from %s to %s: %s", moveText(step.Action), step.From, step.To, step.Reason.Message)
+		"%s to move from %s to %s: %s", describeMove(step.Action), step.From, step.To, step.Reason.Message)
 	if capped := o.timeouts().capReason(o.find(step.Object)); capped != nil {
 		r.recorder.Eventf(o.eventObject(step), o.Istio, corev1.EventTypeWarning, string(capped.Code), "migrate", "%s", capped.Message)
 	}
 }
 
-// moveText is how a workload is moved.
-func moveText(action passage.Action) string {
+func describeMove(action passage.Action) string {
 	switch action {
 	case ActionRelabel:
-		return "pod label changed, moving"
+		return "its pod label was changed"
 	case ActionContinue:
-		return "rollout goes on, moving"
+		return "its rollout continues"
 	}
-	return "restarted, moving"
+	return "it was restarted"
 }
 
-// recordBatchEvents emits an event for each batch that has begun or ended between two statuses. What the former status says
-// already was told when it was written.
-func (r *reconciler) recordBatchEvents(istio *v1.Istio, d decision, before, status *v1.WorkloadMigrationStatus) {
-	if status == nil || status.Batched == nil {
-		return
+// openBatches are the batches of one migration of which workloads are awaited.
+type openBatches struct {
+	target string
+	run    time.Time
+	open   map[int]bool
+}
+
+// recordBatchEvents emits an event for each batch that has started between two plans, and for each that has ended. A batch
+// that ends while no operator runs has none.
+func (r *reconciler) recordBatchEvents(o Observed, before, now decision) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	batches := r.batches[o.Istio.Name]
+	if run := o.lastRunStart(); batches.target != o.Target.Name || !batches.run.Equal(run) {
+		batches = openBatches{o.Target.Name, run, map[int]bool{}}
+		r.batches[o.Istio.Name] = batches
 	}
-	last, news := int32(0), true
-	if isSameRun(before, status) && before.Batched != nil {
-		last = before.Batched.CurrentBatch
-		news = before.TotalWorkloads != status.TotalWorkloads || before.MigratedWorkloads != status.MigratedWorkloads ||
-			before.FailedWorkloads != status.FailedWorkloads
-	}
-	for n := max(last, 1); n <= status.Batched.CurrentBatch; n++ {
-		// Events about the same object that differ only in their note are taken for one: each batch is an action of its own.
-		action := fmt.Sprintf("batch-%d", n)
-		if n > last {
-			r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, "BatchStarted", action, "batch %d of %d has started: moving workloads to %s",
-				n, status.Batched.TotalBatches, status.TargetRevision)
+	started := before.startedBatches()
+	for _, n := range slices.Sorted(maps.Keys(now.startedBatches())) {
+		if !started[n] {
+			r.recordBatchEvent(o, "BatchStarted", n, "batch %d of %d has started: moving workloads to %s", n, now.Batches, o.Target.Name)
 		}
-		if (n > last || news) && d.hasEnded(int(n)) {
-			r.recorder.Eventf(istio, nil, corev1.EventTypeNormal, "BatchEnded", action, "batch %d of %d has ended: %s",
-				n, status.Batched.TotalBatches, d.describeBatch(int(n)))
+		if !started[n] || !now.hasEnded(n) {
+			batches.open[n] = true
 		}
 	}
+	for _, n := range slices.Sorted(maps.Keys(batches.open)) {
+		if now.hasEnded(n) {
+			delete(batches.open, n)
+			r.recordBatchEvent(o, "BatchEnded", n, "batch %d of %d has ended: %s", n, now.Batches, now.describeBatch(n))
+		}
+	}
+}
+
+// recordBatchEvent emits an event of a batch, each as an action of its own: events about one version of an object that differ
+// only in their note are taken for the same.
+func (r *reconciler) recordBatchEvent(o Observed, reason string, batch int, note string, args ...any) {
+	r.recorder.Eventf(o.Istio, nil, corev1.EventTypeNormal, reason, fmt.Sprintf("batch-%d", batch), note, args...)
+}
+
+// startedBatches are the batches of which a workload has been started.
+func (d decision) startedBatches() map[int]bool {
+	started := map[int]bool{}
+	for i := range d.Plan.Steps {
+		if step := &d.Plan.Steps[i]; step.Batch > 0 && !step.StartedAt.IsZero() {
+			started[step.Batch] = true
+		}
+	}
+	return started
+}
+
+// hasEnded tells whether no workload of a batch is awaited.
+func (d decision) hasEnded(batch int) bool {
+	return !slices.ContainsFunc(d.Plan.Steps, func(s passage.Step) bool {
+		return s.Batch == batch && !s.State.Settled() && s.OverdueSince.IsZero()
+	})
 }
 
 // describeBatch tells how the workloads of a batch have ended.
@@ -105,18 +141,6 @@ func (d decision) describeBatch(batch int) string {
 		text += fmt.Sprintf(", %d overdue", overdue)
 	}
 	return text
-}
-
-// isSameRun tells whether two statuses are of the same migration.
-func isSameRun(a, b *v1.WorkloadMigrationStatus) bool {
-	return a != nil && b != nil && a.TargetRevision == b.TargetRevision && a.StartTime.Equal(b.StartTime)
-}
-
-// hasEnded tells whether no workload of a batch is left to be waited for.
-func (d decision) hasEnded(batch int) bool {
-	return !slices.ContainsFunc(d.Plan.Steps, func(s passage.Step) bool {
-		return s.Batch == batch && !s.State.Settled() && s.OverdueSince.IsZero()
-	})
 }
 
 // unstartedStep is a step of an Istio that could not be started.

@@ -68,7 +68,11 @@ func (m *metricsRecorder) observe(istio string, d passage.Decision) {
 		case step.State == passage.Running:
 			running[step.Object] = step.StartedAt
 		case step.State == passage.Done && was:
-			readinessTime.WithLabelValues(istio).Observe(m.now().Sub(since).Seconds())
+			ended := m.now()
+			if !step.EndedAt.IsZero() {
+				ended = step.EndedAt
+			}
+			readinessTime.WithLabelValues(istio).Observe(ended.Sub(since).Seconds())
 		}
 	}
 	m.underway[istio] = running

@@ -49,7 +49,7 @@ func TestAnnotationCannotStallOthers(t *testing.T) {
 		t.Errorf("it failed with %q, want %q", got, want)
 	}
 	want := []string{
-		"event    normal on shop/a: Migrating: restarted, moving from default-v1-24-0 to default-v1-26-0: its pods still run the old revision; annotation sailoperator.io/readiness-timeout is 24h, above batched.maxReadinessTimeout; 30m0s is used",
+		"event    normal on shop/a: Migrating: it was restarted to move from default-v1-24-0 to default-v1-26-0: its pods still run the old revision; annotation sailoperator.io/readiness-timeout is 24h, above batched.maxReadinessTimeout; 30m0s is used",
 		"event    warning on shop/a: ReadinessTimeoutCapped: annotation sailoperator.io/readiness-timeout is 24h, above batched.maxReadinessTimeout; 30m0s is used",
 		"event    warning on shop/a: Overdue: not ready after 1m0s, the readinessTimeout of Istio default; annotation sailoperator.io/readiness-timeout gives it 30m0s, and the next batches do not wait",
 		"event    warning on shop/a: MigrationFailed: moving to default-v1-26-0 failed: Readiness timeout exceeded after 30m0s",

@@ -67,7 +67,8 @@ func (c *cluster) start(mayWrite func() bool) *process {
 		client: p.api, cache: p.api, live: p.api, inventory: workloads, synced: synced,
 		injection: injection.NewChecker(p.api, p.api, now),
 		writer:    newWriter(p.api, workloads, now, 1),
-		recorder:  recorder{p}, now: now, lastStatusWrite: map[string]time.Time{}, metrics: newMetricsRecorder(),
+		recorder:  recorder{p}, now: now, lastStatusWrite: map[string]time.Time{},
+		batches: map[string]openBatches{}, metrics: newMetricsRecorder(),
 	}
 	p.reconciler.metrics.now = now
 	p.reconciler.writer.applied = p.reconciler.recordAppliedEvents

@@ -219,7 +219,6 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.D
 	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
-	r.recordBatchEvents(o.Istio, d, before, status)
 	r.recordStatusEvent(o.Istio, before, status, previous, condition)
 	return 0, nil
 }

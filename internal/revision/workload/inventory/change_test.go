@@ -69,26 +69,34 @@ func TestDecisiveChanges(t *testing.T) {
 func TestAwait(t *testing.T) {
 	f := follow(t)
 	version := 1
-	rollout := func(name string, updated int32) *appsv1.Deployment {
+	rollout := func(name string, updated int32, conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
 		version++
 		d := makeDeployment("shop/"+name, "moved", version)
 		d.Generation, d.Spec.Replicas = 2, ptr.To(int32(1))
 		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: updated, ReadyReplicas: 1, AvailableReplicas: 1}
+		d.Status.Conditions = append(conditions, appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue})
 		return d
 	}
-	names := []string{"a", "b", "c", "d", "e", "other"}
-	var owners []Owner
-	for _, name := range names {
-		w := From(rollout(name, 0))
-		f.deployments.Add(rollout(name, 0))
-		owners = append(owners, w.Owner())
+	await := func(group string, names ...string) {
+		var owners []Owner
+		for _, name := range names {
+			owners = append(owners, From(rollout(name, 0)).Owner())
+		}
+		f.Await(group, owners)
 	}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "other"} {
+		f.deployments.Add(rollout(name, 0))
+	}
+	silent := rollout("silent", 0)
+	silent.Status.Conditions = nil
+	f.deployments.Add(silent)
 	finish := func(name string) func() { return func() { f.deployments.Update(nil, rollout(name, 1)) } }
 	finish("a")()
-	f.Await("default", owners[:4])
-	f.Await("second", owners[4:5])
+	await("default", "a", "b", "c", "d", "f", "silent")
+	await("second", "e")
+	givenUp := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse}
 	failed := rollout("c", 0)
-	failed.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse}}
+	failed.Status.Conditions = []appsv1.DeploymentCondition{givenUp}
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -97,9 +105,9 @@ func TestAwait(t *testing.T) {
 		{"one of the batch", finish("b"), Progress},
 		{"none of any batch", finish("other"), Decisive},
 		{"the last of another batch", finish("e"), Decisive},
+		{"one whose status does not tell when it ended", finish("silent"), Decisive},
 		{"one that has given up", func() { f.deployments.Update(nil, failed) }, Decisive},
-		{"it goes on", func() { f.deployments.Update(nil, rollout("c", 0)) }, Decisive},
-		{"it ends after all", finish("c"), Progress},
+		{"one that was deleted", func() { f.deployments.Delete(rollout("f", 0)) }, Decisive},
 		{"the last of the batch", finish("d"), Decisive},
 	} {
 		if n := f.changed(step.do); n != 1 || f.last != step.want {
@@ -107,7 +115,7 @@ func TestAwait(t *testing.T) {
 		}
 	}
 	f.deployments.Update(nil, rollout("a", 0))
-	f.Await("default", owners[:2])
+	await("default", "a", "g")
 	f.Await("default", nil)
 	if f.changed(finish("a")); f.last != Decisive {
 		t.Error("what is no longer awaited holds up what is")

@@ -154,13 +154,11 @@ func nameOf(o metav1.Object) types.NamespacedName {
 
 func (t *Tracker) observeWorkload(now *Workload) {
 	t.storeWorkload(now, func(known *Workload) Change {
-		switch {
-		case !known.isRollingOut() || !equalExceptRollout(known, now) || now.hasGivenUp():
-			return Decisive
-		case now.isRollingOut():
+		onlyRollout := known.isRollingOut() && equalExceptRollout(known, now) && !now.hasGivenUp()
+		if onlyRollout && now.isRollingOut() || t.stopAwaiting(now.key()) && onlyRollout {
 			return Progress
 		}
-		return t.rolloutEnded(now.key())
+		return Decisive
 	})
 }
 
@@ -186,6 +184,7 @@ func (t *Tracker) removeWorkload(k key) {
 		return
 	}
 	delete(t.workloads, k)
+	t.stopAwaiting(k)
 	t.sorted = nil
 	t.changed(Decisive)
 }

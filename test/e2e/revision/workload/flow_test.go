@@ -111,12 +111,12 @@ func TestBasicMigrationFlow(t *testing.T) {
 			if err := m.Get(t.Context(), client.ObjectKey{Name: name}, namespace); err != nil {
 				t.Fatal(err)
 			}
-			m.reported(t, namespace, "Relabelled", fmt.Sprintf("label istio.io/rev moved from %s to %s: selected by label istio.io/rev", m.from, m.to))
+			m.reported(t, namespace, "Relabelled", fmt.Sprintf("label istio.io/rev set to move from %s to %s: selected by label istio.io/rev", m.from, m.to))
 		}
 		for _, b := range byNamespace {
-			m.reported(t, b.d, "Migrating", fmt.Sprintf("restarted, moving from %s to %s: its pods still run the old revision", m.from, m.to))
+			m.reported(t, b.d, "Migrating", fmt.Sprintf("it was restarted to move from %s to %s: its pods still run the old revision", m.from, m.to))
 		}
-		m.reported(t, own.d, "Migrating", fmt.Sprintf("pod label changed, moving from %s to %s: selected by the pod label", m.from, m.to))
+		m.reported(t, own.d, "Migrating", fmt.Sprintf("its pod label was changed to move from %s to %s: selected by the pod label", m.from, m.to))
 	})
 }
 
