@@ -64,7 +64,7 @@ func RequireFile(flag, path string) error {
 	return nil
 }
 
-// missingKubeconfig tells of files in $KUBECONFIG that do not exist. client-go leaves them out without a word.
+// missingKubeconfig names the files in $KUBECONFIG that do not exist. client-go skips them silently.
 func missingKubeconfig() string {
 	var missing []string
 	for _, path := range filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)) {
