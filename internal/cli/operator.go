@@ -29,8 +29,8 @@ Its servers listen on free ports of 127.0.0.1, unless a flag sets another addres
 			if err != nil {
 				return err
 			}
-			// Of large clusters, an operator has much in memory and little to do: its heap grows by less than Go would let it, unless
-			// the environment says otherwise. With a third, the collector took a quarter of a migration's processor time.
+			// In a large cluster the operator holds much in memory and does little: its heap grows by less than Go's default, unless
+			// the environment says otherwise. At 35 percent, garbage collection took a quarter of a migration's processor time.
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(60)
 			}

@@ -101,7 +101,7 @@ func TestBasicMigrationFlow(t *testing.T) {
 		m.reported(t, m.istio, "MigrationStarted", "moving workloads to "+m.to)
 		m.reported(t, m.istio, "MigrationCompleted", "4 of 4 workloads run on "+m.to)
 	})
-	t.Run("Events tell of batches, namespaces and workloads", func(t *testing.T) {
+	t.Run("Verify events of batches, namespaces and workloads", func(t *testing.T) {
 		for batch := 1; batch <= 2; batch++ {
 			m.reported(t, m.istio, "BatchStarted", fmt.Sprintf("batch %d of 2 has started: moving workloads to %s", batch, m.to))
 			m.reported(t, m.istio, "BatchEnded", fmt.Sprintf("batch %d of 2 has ended: 2 of 2 workloads run on %s", batch, m.to))
