@@ -45,7 +45,7 @@ TEST_FLAGS := -vet=off -timeout 90m
 UNIT_FLAGS := -vet=off -timeout 15m
 # Of localkube only what has tests: to build the rest is to compile Kubernetes.
 LOCALKUBE_TESTED = $$(cd localkube && go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./internal/...)
-UNIT = $(UNIT_FLAGS) ./api/... ./internal/... ./hack/... -- -C localkube $(KUBE_GCFLAGS) $(UNIT_FLAGS) $(LOCALKUBE_TESTED)
+UNIT = $(UNIT_FLAGS) ./api/... ./internal/... ./hack/... ./test/docs -- -C localkube $(KUBE_GCFLAGS) $(UNIT_FLAGS) $(LOCALKUBE_TESTED)
 # A test whose name begins so is part of `make test`; all others on a cluster are part of `make e2e`.
 STORY := '^TestStory'
 

@@ -118,8 +118,9 @@ func (o Observed) matchFollowing(tag *v1.IstioRevisionTag) nameMatch {
 		return match
 	}
 	why := ""
+	// The target is ready: a tag that still waits for it moves in a moment.
 	if reconciled := meta.FindStatusCondition(tag.Status.Conditions, string(v1.ConditionReconciled)); reconciled != nil &&
-		reconciled.Status == metav1.ConditionFalse {
+		reconciled.Status == metav1.ConditionFalse && reconciled.Reason != string(v1.ReasonIstiodNotReady) {
 		why, match.failing = ": "+reconciled.Message, true
 	}
 	match.notMoved = passage.NewReason(v1.ReasonTagNotMoved, "IstioRevisionTag %s has not moved yet to %s%s", tag.Name, o.Target.Name, why)

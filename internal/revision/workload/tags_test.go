@@ -24,6 +24,10 @@ func TestTagsThatHaveNotMoved(t *testing.T) {
 			tag("prod", "Istio/default", old, unreconciled(v1.ReasonOwnedByOthers, "webhook belongs to istioctl")),
 			"Pending restart held, TagNotMoved: IstioRevisionTag prod has not moved yet to default-v1-26-0: webhook belongs to istioctl",
 		},
+		"waits for a target that is ready by now": {
+			tag("prod", "Istio/default", old, unreconciled(v1.ReasonIstiodNotReady, "IstioRevision default-v1-26-0 is not ready")),
+			"Pending restart held, TagNotMoved: IstioRevisionTag prod has not moved yet to default-v1-26-0",
+		},
 		"is paused": {
 			tag("prod", "Istio/default", old, pausedTag),
 			"Skipped stay, TagNotMoved: uses IstioRevisionTag prod, which is paused; resume with `fairlead resume istiorevisiontag prod`",
