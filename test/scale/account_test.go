@@ -69,6 +69,8 @@ func (p pages) since(before pages, own requests) account {
 		case what.verb == "WATCH" || what.verb == "GET":
 		case what.verb == "LIST" && (what.resource == "resourcequotas" || what.resource == "limitranges"):
 			// The API server's own, before it makes the first pods in a namespace.
+		case what == asked{"LIST", "services"}:
+			// The API server's own, every few minutes, to repair its records of ports and addresses.
 		case what.verb == "LIST":
 			a.lists[what] = count
 		case strings.HasPrefix(what.resource, "istio"):

@@ -56,10 +56,17 @@ func (c *bare) stop() {
 	c.pods.stop()
 }
 
+// labelPropagation is how long API servers may take to observe changed labels of namespaces: a pod that is created before that
+// gets the sidecar of the old revision. Whoever moves workloads safely waits for it, once.
+const labelPropagation = time.Second
+
 func (c *bare) migrate(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	if err := concurrently(c.namespaces, func(name string) error { return c.relabel(ctx, name) }); err != nil {
 		return 0, err
+	}
+	if len(c.namespaces) > 0 {
+		time.Sleep(labelPropagation)
 	}
 	for batch := range slices.Chunk(c.deployments.names(), batchSize) {
 		var mu sync.Mutex
