@@ -217,6 +217,9 @@ func (w *world) reconcileWork(key client.ObjectKey) {
 		w.t.Fatal(err)
 	}
 	object.Live = member.objects[model.KeyOf(object.Manifest)]
+	if object.Live == nil {
+		object.Removed = member.removed[model.KeyOf(object.Manifest)]
+	}
 	step := work.Decide(o, object)
 	said := fmt.Sprintf("%s %s, %s", step.Action, step.Object, step.Reason)
 	if have.DeletionTimestamp.IsZero() {

@@ -2,6 +2,7 @@ package adoption
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -179,8 +180,14 @@ func stories() map[string]story {
 	}
 }
 
-func TestStory(t *testing.T) {
+func allStories() map[string]story {
 	all := stories()
+	maps.Copy(all, jobStories())
+	return all
+}
+
+func TestStory(t *testing.T) {
+	all := allStories()
 	for name, s := range all {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "east", "west")
@@ -202,7 +209,7 @@ func TestStory(t *testing.T) {
 
 // Killed after any write, the operator ends in the same place.
 func TestKilledAfterEveryWrite(t *testing.T) {
-	for name, s := range stories() {
+	for name, s := range allStories() {
 		t.Run(name, func(t *testing.T) {
 			undisturbed := newWorld(t, "east", "west")
 			s.play(undisturbed)

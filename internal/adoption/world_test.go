@@ -54,6 +54,8 @@ type world struct {
 type cluster struct {
 	*clusterv1alpha1.Cluster
 	objects map[model.TemplateKey]*unstructured.Unstructured
+	// removed are objects that the operator saw removed, as they were last. An operator that starts anew knows of none.
+	removed map[model.TemplateKey]*unstructured.Unstructured
 }
 
 // killed is what the operator panics with when it is killed.
@@ -68,6 +70,7 @@ func newWorld(t *testing.T, members ...string) *world {
 	for _, name := range members {
 		w.members[name] = &cluster{
 			Cluster: &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}, objects: map[model.TemplateKey]*unstructured.Unstructured{},
+			removed: map[model.TemplateKey]*unstructured.Unstructured{},
 		}
 		w.setReady(name, metav1.ConditionTrue, "")
 	}
@@ -129,8 +132,12 @@ func (w *world) edit(member, kindAndName string, change func(*unstructured.Unstr
 
 // remove deletes an object of a member as its users do.
 func (w *world) remove(member, kindAndName string) {
-	maps.DeleteFunc(w.members[member].objects, func(key model.TemplateKey, _ *unstructured.Unstructured) bool {
-		return key.Kind.Kind+" "+key.Name == kindAndName
+	maps.DeleteFunc(w.members[member].objects, func(key model.TemplateKey, live *unstructured.Unstructured) bool {
+		if key.Kind.Kind+" "+key.Name != kindAndName {
+			return false
+		}
+		w.members[member].removed[key] = live
+		return true
 	})
 }
 
@@ -183,6 +190,22 @@ func (w *world) do(what string, change func()) {
 	w.settle()
 }
 
+// whileDown is something that happens while the operator is down.
+func (w *world) whileDown(what string, change func()) {
+	w.tell("* while the operator is down: %s", what)
+	w.byPeople = true
+	change()
+	w.byPeople = false
+	w.restart()
+}
+
+// restart makes the operator forget what only its memory has.
+func (w *world) restart() {
+	for _, m := range w.members {
+		clear(m.removed)
+	}
+}
+
 // maxRounds is more than any story takes.
 const maxRounds = 50
 
@@ -213,6 +236,7 @@ func (w *world) reconcile() (done, writes bool) {
 				panic(problem)
 			}
 			w.tell("  the operator is killed, and restarted")
+			w.restart()
 			done, writes = false, true
 		}
 	}()

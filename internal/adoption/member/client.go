@@ -7,6 +7,7 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,6 +36,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionKind]bool
+	removed map[client.ObjectKey]removedJob
 	// autoscalersListed holds once autoscalers could be listed; autoscalersRefused is when that was last refused.
 	autoscalersListed  bool
 	autoscalersRefused time.Time
@@ -56,12 +58,20 @@ func newClient(name string, config *rest.Config, onEvent func(map[string]string)
 	if m.API, err = client.New(withTimeout, client.Options{Mapper: mapper}); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
-	watches := map[client.Object]cache.ByObject{
-		&autoscalingv2.HorizontalPodAutoscaler{}: {Label: labels.Everything(), Transform: keepScaleTarget},
-	}
-	autoscaler := autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
-	if _, err := mapper.RESTMapping(autoscaler.GroupKind()); meta.IsNoMatchError(err) {
-		watches = nil // a cache refuses kinds that the cluster does not have
+	watches := map[client.Object]cache.ByObject{}
+	for kind, watch := range map[schema.GroupVersionKind]struct {
+		object client.Object
+		cache.ByObject
+	}{
+		autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"): {
+			&autoscalingv2.HorizontalPodAutoscaler{}, cache.ByObject{Label: labels.Everything(), Transform: keepScaleTarget},
+		},
+		jobKind: {&batchv1.Job{}, cache.ByObject{Transform: keepJobStatus}},
+	} {
+		// A cache refuses kinds that the cluster does not have.
+		if _, err := mapper.RESTMapping(kind.GroupKind()); !meta.IsNoMatchError(err) {
+			watches[watch.object] = watch.ByObject
+		}
 	}
 	m.cache, err = cache.New(config, cache.Options{
 		HTTPClient: httpClient, Mapper: mapper,
@@ -87,7 +97,12 @@ func (m *Client) Watch(kind schema.GroupVersionKind) error {
 	if m.watched[kind] {
 		return nil
 	}
-	informer, err := m.cache.GetInformer(m.ctx, model.NewMetadata(kind), cache.BlockUntilSynced(false))
+	var like client.Object = model.NewMetadata(kind)
+	if kind == jobKind {
+		// Of a Job that is removed, the last event tells whether it had finished.
+		like = newJob()
+	}
+	informer, err := m.cache.GetInformer(m.ctx, like, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s in cluster %s: %w", kind.Kind, m.Name, err)
 	}
@@ -100,7 +115,11 @@ func (m *Client) Watch(kind schema.GroupVersionKind) error {
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: notify, UpdateFunc: func(_, now any) { notify(now) }, DeleteFunc: notify,
+		AddFunc: notify, UpdateFunc: func(_, now any) { notify(now) },
+		DeleteFunc: func(object any) {
+			m.recordRemoval(object)
+			notify(object)
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("watch %s in cluster %s: %w", kind.Kind, m.Name, err)
@@ -115,6 +134,9 @@ func (m *Client) Get(ctx context.Context, like *unstructured.Unstructured) (*uns
 	live.SetGroupVersionKind(like.GroupVersionKind())
 	if err := m.API.Get(ctx, client.ObjectKeyFromObject(like), live); err != nil {
 		return nil, client.IgnoreNotFound(err)
+	}
+	if live.GroupVersionKind() == jobKind {
+		m.forgetRemoval(live)
 	}
 	return live, nil
 }

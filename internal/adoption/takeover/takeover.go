@@ -22,8 +22,8 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// DefaultKinds are the kinds that are adopted by default. Jobs are not among them: one that has finished and is cleaned up would
-// be created again, and run again.
+// DefaultKinds are the kinds that are adopted by default. Jobs are not among them: one that its cluster removes between the draft
+// and the takeover would run again.
 func DefaultKinds() []string {
 	return []string{
 		"deployments", "statefulsets", "daemonsets", "cronjobs", "services", "ingresses", "horizontalpodautoscalers",

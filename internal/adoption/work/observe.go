@@ -34,6 +34,8 @@ type Object struct {
 	Manifest *unstructured.Unstructured
 	// Live is the object in the member, nil if there is none.
 	Live *unstructured.Unstructured
+	// Removed is a Job as it was last, if the operator saw that it was removed.
+	Removed *unstructured.Unstructured
 	// Original is the object before its takeover. It is read only to be restored, and nil if the takeover changed nothing.
 	Original *unstructured.Unstructured
 	// Autoscaled holds when an autoscaler of the member decides on the replicas.
@@ -77,6 +79,9 @@ func (r *reconciler) observeMember(ctx context.Context, m *member.Client, work *
 func (o *Object) Observe(ctx context.Context, m *member.Client) (err error) {
 	if o.Live, err = m.Get(ctx, o.Manifest); err != nil {
 		return err
+	}
+	if o.Live == nil {
+		o.Removed = m.RemovedJob(o.Manifest)
 	}
 	o.Autoscaled, err = m.IsAutoscaled(ctx, o.Manifest, o.Live)
 	return err

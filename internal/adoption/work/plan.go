@@ -65,8 +65,8 @@ func Hold(o Observed) *passage.Reason {
 func decide(o Observed, object Object, cluster string) (passage.Action, passage.Reason, *unstructured.Unstructured) {
 	record, who := recordOf(o.Work, object.Ordinal), model.IdentityOf(o.Hub, object.Manifest)
 	if object.Live == nil {
-		if finishedJob(o.Work, object) != nil {
-			return model.ActionNone, passage.Reason{}, nil
+		if finishedStatus(o.Work, object) != nil {
+			return model.ActionNone, finishedReason(object.Manifest), nil
 		}
 		desired := manifest.ForMember(object.Manifest)
 		desired.SetLabels(model.MergeKeys(desired.GetLabels(), nil, who.Labels()))
@@ -74,6 +74,9 @@ func decide(o Observed, object Object, cluster string) (passage.Action, passage.
 	}
 	name := object.Live.GetKind() + " " + model.NameOf(object.Live)
 	if object.Live.GetDeletionTimestamp() != nil {
+		if who.OwnershipOf(object.Live) == model.ManagedHere && finishedStatus(o.Work, object) != nil {
+			return model.ActionNone, finishedReason(object.Manifest), nil
+		}
 		return model.ActionWait, passage.Because("BeingDeleted", "%s in cluster %s is being deleted, and is created again when it is gone", name, cluster), nil
 	}
 	autoscaled := object.Autoscaled || object.Manifest.GetAnnotations()[manifest.AnnotationRetainReplicas] == "true"
@@ -100,6 +103,10 @@ func decide(o Observed, object Object, cluster string) (passage.Action, passage.
 		return model.ActionLeave, contestedReason(cluster, object.Live), nil
 	}
 	return model.ActionUpdate, passage.Because(model.ReasonDrifted, "the object was changed in the cluster"), desired
+}
+
+func finishedReason(object *unstructured.Unstructured) passage.Reason {
+	return passage.Because("Finished", "the %s has finished, and runs again only if its template changes", object.GetKind())
 }
 
 // replicasDiffer tells whether an object has another number of replicas than its manifest says.

@@ -2,14 +2,12 @@ package work
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
@@ -50,30 +48,25 @@ func AppliedStatus(work *workv1alpha1.Work, cluster string, statuses []workv1alp
 	return status
 }
 
-// StepStatus is the status of a manifest after its action, with the live object as the member has it now: nil only for a finished
-// Job.
+// StepStatus is the status of a manifest after its action, with the live object as the member has it now: nil only for one that has
+// finished and is removed.
 func StepStatus(work *workv1alpha1.Work, object Object, action passage.Action) *workv1alpha1.ManifestStatus {
 	live := object.Live
 	if live == nil {
-		return finishedJob(work, object)
+		return finishedStatus(work, object)
 	}
 	written := recordOf(work, object.Ordinal)
 	if action != model.ActionNone {
 		written = newRecord(object.Manifest, live)
 	}
 	kind := live.GroupVersionKind()
-	s := &workv1alpha1.ManifestStatus{
+	return &workv1alpha1.ManifestStatus{
 		Identifier: workv1alpha1.ResourceIdentifier{
 			Ordinal: object.Ordinal, Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: live.GetNamespace(), Name: live.GetName(),
 		},
 		Health: string(healthOf(live)), WrittenManifest: written.Manifest, WrittenObject: written.Object,
+		Status: rawStatus(live),
 	}
-	if said, found := live.Object["status"]; found {
-		if text, err := json.Marshal(said); err == nil {
-			s.Status = &runtime.RawExtension{Raw: text}
-		}
-	}
-	return s
 }
 
 func (r *reconciler) writeStatus(ctx context.Context, work *workv1alpha1.Work, status workv1alpha1.WorkStatus) error {

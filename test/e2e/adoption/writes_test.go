@@ -47,7 +47,7 @@ func (s *stage) recordWrites(t testing.TB, where *site) *writes {
 			Rules: []registrationv1.RuleWithOperations{{
 				Operations: []registrationv1.OperationType{registrationv1.OperationAll},
 				Rule: registrationv1.Rule{
-					APIGroups: []string{"", "apps"}, APIVersions: []string{"v1"}, Resources: []string{"configmaps", "services", "deployments"},
+					APIGroups: []string{"", "apps", "batch"}, APIVersions: []string{"v1"}, Resources: []string{"configmaps", "services", "deployments", "jobs"},
 				},
 			}},
 		}},
