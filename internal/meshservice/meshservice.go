@@ -139,6 +139,7 @@ func (p *passage) setup(mgr ctrl.Manager) error {
 	where := p.options.ZoneInfo
 	engine := snapshot.New(where)
 	store := server.NewStore()
+	store.SetLookup(engine.Lookup)
 	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: store, Grace: p.options.Grace, Ranges: p.options.Ranges}); err != nil {
 		return fmt.Errorf("set up the generation of MeshServices: %w", err)
 	}

@@ -63,7 +63,7 @@ func NewConfig(resources map[Type][]*Resource) *Config {
 		c.resources[t] = list
 	}
 	for t, list := range c.resources {
-		c.versions[t] = digest(list)
+		c.versions[t] = Digest(list)
 	}
 	return c
 }
@@ -71,11 +71,12 @@ func NewConfig(resources map[Type][]*Resource) *Config {
 // With returns a copy with other resources of a type, sorted by name.
 func (c *Config) With(t Type, resources []*Resource) *Config {
 	other := *c
-	other.resources[t], other.versions[t] = resources, digest(resources)
+	other.resources[t], other.versions[t] = resources, Digest(resources)
 	return &other
 }
 
-func digest(list []*Resource) string {
+// Digest is the version of a list of resources.
+func Digest(list []*Resource) string {
 	h := fnv.New128a()
 	for _, r := range list {
 		h.Write([]byte(r.Name))

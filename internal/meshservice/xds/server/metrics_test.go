@@ -82,7 +82,7 @@ func TestARefusalIsCountedOnce(t *testing.T) {
 	id := model.ProxyID{Mesh: "refusing", Name: "cart-0"}
 	s := &session{proxy: &proxy{id: id, config: small(before)}, state: settled().streamState}
 	page := &s.state.types[resource.Cluster]
-	page.recordResponse(page.known, page.known, "v2")
+	page.recordResponse(page.known, page.known, "v2", "v2")
 	page.setNonce("7")
 	for _, nonce := range []string{"", "6", "7", "7"} {
 		s.acknowledge(resource.Cluster, nonce, "no")
@@ -106,7 +106,7 @@ func TestMetricsOfAMeshThatGoes(t *testing.T) {
 	}
 	refuses := func(nonce string) {
 		page := &one.state.types[resource.Cluster]
-		page.recordResponse(page.known, page.known, "v2")
+		page.recordResponse(page.known, page.known, "v2", "v2")
 		page.setNonce(nonce)
 		one.acknowledge(resource.Cluster, nonce, "no")
 	}

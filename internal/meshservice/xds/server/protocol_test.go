@@ -194,7 +194,7 @@ func TestComesBack(t *testing.T) {
 // A proxy that comes back and takes the state of the world keeps its listeners until it is sent others: an answer without any
 // would take them away.
 func TestComesBackWithListeners(t *testing.T) {
-	store := NewStore()
+	store := NewStoreWithTiming(Timing{ClusterWarmup: 50 * time.Millisecond, ClientWait: 50 * time.Millisecond})
 	store.Set(cart, config(1, "a", "b"))
 	m := connect(t, dial(t, serve(t, Options{Store: store}, nil), nil), cart.String(), false)
 	m.mu.Lock()

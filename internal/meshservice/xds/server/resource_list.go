@@ -69,6 +69,14 @@ func (l list) union(other list) list {
 	return all
 }
 
+// withBodies leaves out the resources of which only the name is known.
+func (l list) withBodies() list {
+	if !slices.ContainsFunc(l, func(r *resource.Resource) bool { return r.Body == nil }) {
+		return l
+	}
+	return slices.DeleteFunc(slices.Clone(l), func(r *resource.Resource) bool { return r.Body == nil })
+}
+
 func (l list) filter(passes func(name string) bool) list {
 	i := slices.IndexFunc(l, func(r *resource.Resource) bool { return !passes(r.Name) })
 	if i < 0 {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -9,23 +10,31 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
+// A proxy that reconnects has resources of an earlier stream, and may have got them from a control plane that is gone. What
+// it says of them are a version by type, and the names of endpoints and routes, of which those of endpoints are the names of
+// its clusters. Its clusters have to stay until it has listeners and routes that do not lead there.
+
 // extraClosedStreams is how many closed streams are remembered beyond the most that were open at once: a process loses all
 // of its streams together, and resumed ones may close again before they have subscribed.
 const extraClosedStreams = 8
 
-// closedStream is what a proxyless client had, by type, when its stream closed, with the version that it sends when it
-// resumes.
+// noResources is the version of a proxy that has no resources of a type.
+var noResources = resource.Digest(nil)
+
+// hasResources says whether a proxy that reconnects with this version has resources of the type.
+func hasResources(version string) bool { return version != "" && version != noResources }
+
+// closedStream is what a client had, by type, when its stream closed, with the version that it sends when it resumes.
 type closedStream [4]typeState
 
-// closedStream returns the state to resume from. Clients with a wildcard subscription need none: their ACKs say when they
-// are ready.
+// closedStream returns the state to resume from. An incremental client needs none: it says what it has.
 func (l *streamState) closedStream() (closedStream, bool) {
 	var p closedStream
-	if clusters := &l.types[resource.Cluster]; !clusters.subscribed || clusters.wildcard {
+	if l.delta || !l.types[resource.Cluster].subscribed {
 		return p, false
 	}
 	for _, t := range resource.Types() {
-		p[t] = typeState{version: l.types[t].version, acked: l.types[t].acked, responses: slices.Clone(l.types[t].responses)}
+		p[t] = typeState{wire: l.types[t].wire, acked: l.types[t].acked, responses: slices.Clone(l.types[t].responses)}
 	}
 	return p, true
 }
@@ -33,11 +42,11 @@ func (l *streamState) closedStream() (closedStream, bool) {
 // resourcesAt returns the resources that the client had at a version, and whether that is known. After a lost ACK several
 // match; the oldest is the safest, since every later change is sent again.
 func (p *closedStream) resourcesAt(t resource.Type, version string) (list, bool) {
-	if p[t].version == version {
+	if p[t].wire == version {
 		return p[t].acked, true
 	}
 	for _, f := range p[t].responses {
-		if f.version == version && f.nonce != "" {
+		if f.wire == version && f.nonce != "" {
 			return f.after, true
 		}
 	}
@@ -69,63 +78,175 @@ func (p *proxy) findPreviousStream(of *session, t resource.Type, version string,
 	return nil
 }
 
-// resume restores what the client has of a type from an earlier stream, by its version.
+// resume records the version that a client has of a type from an earlier stream.
 func (s *session) resume(t resource.Type, version string) {
 	l, p := &s.state, &s.state.types[t]
-	if version == "" || p.wildcard {
+	if !hasResources(version) {
 		return
 	}
+	p.resumes = version
 	if l.resumedAt.IsZero() {
-		if l.previous = s.proxy.findPreviousStream(s, t, version, p.isSubscribed); l.previous != nil {
-			l.resumedAt = time.Now()
-		}
+		l.resumedAt = time.Now()
 	}
-	if l.previous != nil {
-		if had, known := l.previous.resourcesAt(t, version); known {
-			p.known = had.filter(p.isSubscribed)
-			p.acked = p.known
-		}
-	}
-	if t == resource.Cluster {
-		p.known = p.known.union(placeholderClusters(p, s.proxy.config))
-		p.acked = p.known
+	switch {
+	case l.restored: // it subscribes to the type late
+		s.restoreType(t)
+	case l.previous == nil:
+		l.previous = s.proxy.findPreviousStream(s, t, version, p.isSubscribed)
 	}
 }
 
-// placeholderClusters stand for subscribed clusters that no longer exist. A response without them would delete clusters
-// that the client still calls.
-func placeholderClusters(p *typeState, config *resource.Config) list {
-	var all list
-	for name := range p.names {
-		if p.known.find(name) != nil || config.Find(resource.Cluster, name) != nil {
+// isResuming says that a resuming client has not yet sent all subscriptions that say what it has: nothing is sent to it until
+// then, or until a timeout.
+func (s *session) isResuming(now time.Time) (bool, time.Time) {
+	l := &s.state
+	if l.resumedAt.IsZero() || l.restored {
+		return false, time.Time{}
+	}
+	lacking := func(t resource.Type) bool { return !l.types[t].subscribed && s.mayHave(t) }
+	if end := l.resumedAt.Add(l.timing.ClientWait); now.Before(end) && slices.ContainsFunc(resource.Types(), lacking) {
+		return true, end
+	}
+	s.restore()
+	return false, time.Time{}
+}
+
+// mayHave says whether it matters that a resuming client may have resources of a type to which it has not subscribed.
+func (s *session) mayHave(t resource.Type) bool {
+	l, clusters := &s.state, &s.state.types[resource.Cluster]
+	switch {
+	case l.delta:
+		return t == resource.Cluster
+	case l.previous != nil:
+		return len(l.previous[t].acked) > 0
+	case clusters.wildcard:
+		return t == resource.Endpoint && clusters.resumes != "" && clusters.resumes != s.proxy.config.Version(resource.Cluster)
+	}
+	return true
+}
+
+// restore restores what the client has of each type. An incremental one has said it.
+func (s *session) restore() {
+	s.state.restored = true
+	for _, t := range resource.Types() {
+		if s.state.types[t].resumes != "" {
+			s.restoreType(t)
+		}
+	}
+	s.state.previous = nil
+}
+
+// restoreType restores what the client has of a type: from an earlier stream of this process, from the configuration if that
+// has its version, or else from the names that it subscribes to.
+func (s *session) restoreType(t resource.Type) {
+	l, p := &s.state, &s.state.types[t]
+	had, known := list(nil), false
+	if l.previous != nil {
+		had, known = l.previous.resourcesAt(t, p.resumes)
+		had = had.filter(p.isSubscribed)
+	}
+	if selected := p.subscribedOf(s.proxy.config.Of(t)); !known && resource.Digest(selected) == p.resumes {
+		had, known = selected, true
+	}
+	switch {
+	case t == resource.Cluster && (!known || !p.wildcard):
+		had = had.union(s.retiredClusters(had))
+	case !known:
+		had = s.guess(t)
+	}
+	p.known, p.acked = had, had
+}
+
+// guess returns what a client has of a type in an unknown version, by the names that it subscribes to.
+func (s *session) guess(t resource.Type) list {
+	config, p := s.proxy.config, &s.state.types[t]
+	proxyless := !s.state.types[resource.Cluster].wildcard
+	var had list
+	switch {
+	case t == resource.Listener && proxyless:
+		return s.guessListeners()
+	case t == resource.Route && !proxyless:
+		// It has these routes, and nobody knows where they lead: others would divert its calls.
+		for name := range p.names {
+			had = append(had, &resource.Resource{Name: name})
+		}
+	case t == resource.Route:
+		had = slices.Concat(p.subscribedOf(config.Of(t)), s.lookup(t, p.names).Of(t))
+	case t == resource.Endpoint:
+		had = s.lookup(t, p.names).Of(t)
+	}
+	slices.SortFunc(had, byName)
+	return had
+}
+
+// guessListeners returns the listeners of a proxyless client that its configuration leads by routes to which the client does
+// not subscribe: it still has listeners that lead by its own routes.
+func (s *session) guessListeners() list {
+	config, routes := s.proxy.config, &s.state.types[resource.Route]
+	var had list
+	before := s.find(routes.names)
+	for name := range s.state.types[resource.Listener].names {
+		next, was := config.Find(resource.Listener, name), before.Find(resource.Listener, name)
+		if next == nil || was == nil || routes.isSubscribed(s.state.references.of(next).routeConfig) {
 			continue
 		}
-		cluster, err := build.Cluster(name, model.GRPC, build.Settings{})
-		if r, err := build.Marshal(name, cluster, err); err == nil {
+		if routes.isSubscribed(s.state.references.of(was).routeConfig) {
+			had = append(had, was)
+		}
+	}
+	slices.SortFunc(had, byName)
+	return had
+}
+
+// retiredClusters returns the clusters of the client that are neither known nor part of its configuration. A response
+// without them would delete clusters that the client still calls.
+func (s *session) retiredClusters(known list) list {
+	clusters, endpoints := &s.state.types[resource.Cluster], &s.state.types[resource.Endpoint]
+	names := clusters.names
+	if clusters.wildcard {
+		names = endpoints.names
+	}
+	names = maps.Clone(names)
+	maps.DeleteFunc(names, func(name string, _ struct{}) bool { return name == "*" || known.find(name) != nil })
+	found := s.lookup(resource.Cluster, names)
+	var all list
+	for name := range names {
+		switch r := found.Find(resource.Cluster, name); {
+		case s.proxy.config.Find(resource.Cluster, name) != nil:
+		case r != nil:
 			all = append(all, r)
+		default:
+			all = append(all, placeholderClusters(name)...)
 		}
 	}
 	slices.SortFunc(all, byName)
 	return all
 }
 
-// isResuming says that a resuming client has not yet sent all of its subscriptions. After that, or after a timeout, the
-// previous stream is dropped.
-func (l *streamState) isResuming(now time.Time) (bool, time.Time) {
-	if l.previous == nil {
-		return false, time.Time{}
+// placeholderClusters stand for a cluster of which only the name is known. It has no endpoints, so Envoy goes on to use the
+// one that it has.
+func placeholderClusters(name string) list {
+	cluster, err := build.Cluster(name, model.GRPC, build.Settings{})
+	r, err := build.Marshal(name, cluster, err)
+	if err != nil {
+		return nil
 	}
-	waits, complete, end := false, true, l.resumedAt.Add(l.timing.ClientWait)
-	for _, t := range resource.Types() {
-		if !l.types[t].subscribed {
-			waits, complete = waits || len(l.previous[t].acked) > 0, false
+	return list{r}
+}
+
+// lookup finds the resources of clusters of which the configuration has no resource of this type.
+func (s *session) lookup(t resource.Type, names map[string]struct{}) *resource.Config {
+	missing := maps.Clone(names)
+	maps.DeleteFunc(missing, func(name string, _ struct{}) bool { return s.proxy.config.Find(t, name) != nil })
+	return s.find(missing)
+}
+
+// find finds the resources of clusters.
+func (s *session) find(names map[string]struct{}) *resource.Config {
+	if s.store != nil && s.store.lookup != nil && len(names) > 0 {
+		if found := s.store.lookup(s.proxy.id, slices.Sorted(maps.Keys(names))); found != nil {
+			return found
 		}
 	}
-	switch {
-	case complete || !now.Before(end):
-		l.previous = nil
-	case waits:
-		return true, end
-	}
-	return false, time.Time{}
+	return resource.NewConfig(nil)
 }

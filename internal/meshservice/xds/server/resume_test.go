@@ -167,7 +167,7 @@ func TestReturn(t *testing.T) {
 	t.Run("it is introduced from where it was", func(t *testing.T) {
 		s := returning(to, client(from, tag, tag))
 		tellsAll(s, from.Version)
-		if waits, _ := s.state.isResuming(time.Now()); waits {
+		if waits, _ := s.isResuming(time.Now()); waits {
 			t.Error("it has told all that it has, and is not answered")
 		}
 		if got := s.state.references.of(offered(s, resource.Listener)[0]).routeConfig; got != tag {
@@ -184,11 +184,11 @@ func TestReturn(t *testing.T) {
 	t.Run("it is not led before it has told all", func(t *testing.T) {
 		s := returning(to, client(from, tag, tag))
 		s.tells(resource.Listener, from.Version(resource.Listener), target)
-		waits, until := s.state.isResuming(s.state.resumedAt)
+		waits, until := s.isResuming(s.state.resumedAt)
 		if !waits || until.Sub(s.state.resumedAt) != s.state.timing.ClientWait {
 			t.Errorf("it waits: %v, until %s", waits, until)
 		}
-		if waits, _ := s.state.isResuming(until); waits {
+		if waits, _ := s.isResuming(until); waits {
 			t.Error("it waits for ever")
 		}
 	})
@@ -196,6 +196,7 @@ func TestReturn(t *testing.T) {
 		s := returning(to)
 		s.proxy.sessions = append(s.proxy.sessions, &session{proxy: s.proxy, state: client(from, tag, tag).streamState})
 		tellsAll(s, from.Version)
+		s.restore()
 		if got := s.state.references.of(offered(s, resource.Listener)[0]).routeConfig; got != tag {
 			t.Errorf("it is led by %s", got)
 		}
@@ -206,7 +207,8 @@ func TestReturn(t *testing.T) {
 		before.now = before.now.Add(time.Hour)
 		before.send(resource.Cluster)
 		s := returning(to, before)
-		s.tells(resource.Cluster, to.Version(resource.Cluster), tag)
+		s.tells(resource.Cluster, before.types[resource.Cluster].responses[0].wire, tag)
+		s.restore()
 		if got := offered(s, resource.Cluster).find(tag); got == nil || !sameVersion(got, from.Find(resource.Cluster, tag)) {
 			t.Errorf("of the cluster that it calls is left %v", got)
 		}
@@ -214,11 +216,34 @@ func TestReturn(t *testing.T) {
 	t.Run("nobody knows it", func(t *testing.T) {
 		s := returning(to)
 		tellsAll(s, from.Version)
+		if waits, _ := s.isResuming(time.Now()); waits {
+			t.Error("it waits for nothing")
+		}
 		if got := offered(s, resource.Cluster); got.find(tag) == nil {
 			t.Errorf("the cluster that it calls is taken away: %v", got)
 		}
-		if waits, _ := s.state.isResuming(time.Now()); waits {
+	})
+	t.Run("another control plane finds what it had", func(t *testing.T) {
+		s := returning(to)
+		had := NewStore()
+		had.Set(cart, from)
+		s.store = NewStore()
+		s.store.SetLookup(had.resourcesOf)
+		tellsAll(s, func(t resource.Type) string { return "unknown" })
+		if waits, _ := s.isResuming(time.Now()); waits {
 			t.Error("it waits for nothing")
+		}
+		if got := s.state.references.of(offered(s, resource.Listener)[0]).routeConfig; got != tag {
+			t.Errorf("it is led by %s before it is introduced", got)
+		}
+		routes := s.state.references.of(offered(s, resource.Route).find(tag))
+		if !slices.Equal(routes.clusters, []string{tag}) || !slices.Equal(routes.prewarmClusters, []string{service}) {
+			t.Errorf("it is led to %v, with an introduction to %v", routes.clusters, routes.prewarmClusters)
+		}
+		for _, of := range []resource.Type{resource.Cluster, resource.Endpoint} {
+			if got := offered(s, of).find(tag); got == nil || !sameVersion(got, from.Find(of, tag)) {
+				t.Errorf("of type %d of the cluster that it calls is left %v", of, got)
+			}
 		}
 	})
 	t.Run("it is new", func(t *testing.T) {
@@ -246,6 +271,7 @@ func TestReturn(t *testing.T) {
 			s.proxy.rememberClosed(&other.streamState)
 		}
 		tellsAll(s, from.Version)
+		s.restore()
 		if got := s.state.references.of(offered(s, resource.Listener)[0]).routeConfig; got != tag {
 			t.Errorf("the first of them is led by %s", got)
 		}
@@ -259,15 +285,16 @@ func TestReturn(t *testing.T) {
 			alive.send(resource.Route)
 		}
 		one, _ := alive.closedStream()
+		sent := alive.types[resource.Route].responses[0].wire
 		alive.ack(resource.Route)
-		if had, known := one.resourcesAt(resource.Route, to.Version(resource.Route)); !known {
+		if had, known := one.resourcesAt(resource.Route, sent); !known {
 			t.Errorf("what was sent to it is forgotten, and %v left", had)
 		}
 	})
 	t.Run("what it had is let go", func(t *testing.T) {
 		s := returning(to, client(from, tag, tag))
 		tellsAll(s, from.Version)
-		s.state.isResuming(time.Now())
+		s.isResuming(time.Now())
 		if s.state.previous != nil {
 			t.Error("it is kept although all is told")
 		}

@@ -65,7 +65,7 @@ func (s *session) authenticate(node string) error {
 func (s *session) CreateWatch(request *discovery.DiscoveryRequest, sub cache.Subscription, to chan cache.Response) (func(), error) {
 	return s.watch(request.GetTypeUrl(), func(t resource.Type, p *typeState) watch {
 		if t == resource.Listener && !p.subscribed {
-			s.state.hadListeners = request.GetVersionInfo() != ""
+			s.state.hadListeners = hasResources(request.GetVersionInfo())
 		}
 		first := !p.subscribed
 		p.dropUnsent()
@@ -85,6 +85,10 @@ func (s *session) CreateDeltaWatch(request *discovery.DeltaDiscoveryRequest, sub
 		if first {
 			p.known = listOfVersions(request.GetInitialResourceVersions())
 			p.acked = p.known
+			s.state.delta = true
+			if len(p.known) > 0 && s.state.resumedAt.IsZero() {
+				s.state.resumedAt = time.Now()
+			}
 			if t == resource.Listener {
 				s.state.hadListeners = len(p.known) > 0
 			}
@@ -137,11 +141,14 @@ func (s *session) watch(url string, take func(resource.Type, *typeState) watch) 
 func (s *session) sendUpdates() {
 	s.stopTimer()
 	now, config := time.Now(), s.proxy.config
+	if resuming, end := s.isResuming(now); resuming {
+		s.timer = time.AfterFunc(end.Sub(now), s.onTimer)
+		return
+	}
 	prewarm := s.state.planPrewarm(config, now)
-	returning, end := s.state.isResuming(now)
-	again := earliest(prewarm.requeueAt, end)
+	again := prewarm.requeueAt
 	for _, t := range resource.Types() {
-		if s.watches[t] == nil || returning && refersToClusters(t) {
+		if s.watches[t] == nil {
 			continue
 		}
 		p := &s.state.types[t]
@@ -150,13 +157,14 @@ func (s *session) sendUpdates() {
 		if t == resource.Listener && s.state.keepsListeners(config, now) {
 			continue
 		}
-		send, sent := s.watches[t].respond(t, p, next, config.Version(t))
+		wire := wireVersion(t, config, next)
+		send, sent := s.watches[t].respond(t, p, next, wire)
 		if send == nil {
 			p.known = next
 			s.state.updateCurrentVersion(t, config)
 			continue
 		}
-		s.state.recordResponse(t, next, sent, config.Version(t))
+		s.state.recordResponse(t, next, sent, config.Version(t), wire)
 		s.watches[t] = nil
 		if !send() {
 			s.end(status.Errorf(codes.Internal, "no room for a response of type %s: reconnect", t.URL()))
@@ -170,6 +178,15 @@ func (s *session) sendUpdates() {
 	if !again.IsZero() {
 		s.timer = time.AfterFunc(again.Sub(now), s.onTimer)
 	}
+}
+
+// wireVersion is the version of what a proxy has with a response. It differs from that of the configuration as long as the
+// proxy keeps old resources, so that a control plane which knows nothing of the proxy can tell.
+func wireVersion(t resource.Type, config *resource.Config, next list) string {
+	if next.sharesMemory(config.Of(t)) {
+		return config.Version(t)
+	}
+	return resource.Digest(next)
 }
 
 func (s *session) onTimer() {

@@ -32,6 +32,7 @@ type Store struct {
 	// proxiesPerMesh is how many proxies a mesh has.
 	proxiesPerMesh map[string]int
 	listeners      []func(model.ProxyID)
+	lookup         Lookup
 	// proxyAdded is closed and replaced when a proxy is added.
 	proxyAdded chan struct{}
 }
@@ -130,6 +131,14 @@ func (s *Store) OnChange(f func(model.ProxyID)) {
 	defer s.mu.Unlock()
 	s.listeners = append(slices.Clone(s.listeners), f)
 }
+
+// Lookup returns the resources of the clusters of these names as a proxy would be sent them, whether or not its
+// configuration has them, with the routes and listeners that lead there. Names that mean nothing are left out.
+type Lookup func(id model.ProxyID, clusters []string) *resource.Config
+
+// SetLookup sets how resources of a reconnected proxy are found that its configuration no longer has. It is called before
+// the store is served.
+func (s *Store) SetLookup(lookup Lookup) { s.lookup = lookup }
 
 func (s *Store) notify(id model.ProxyID) {
 	s.mu.RLock()

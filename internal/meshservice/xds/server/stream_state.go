@@ -37,9 +37,13 @@ type streamState struct {
 	convergedAt time.Time
 	// prewarmingSince is when a proxyless client began to prewarm clusters.
 	prewarmingSince time.Time
-	// previous is the stream that a proxyless client resumes, and resumedAt when it did.
-	previous  *closedStream
+	// resumedAt is when a proxy reconnected that has resources of an earlier stream, and previous that stream if this process
+	// served it. Restored says that those resources are known, as far as they can be.
 	resumedAt time.Time
+	previous  *closedStream
+	restored  bool
+	// delta says that the stream is incremental.
+	delta bool
 	// references caches what listeners and routes refer to.
 	references *referenceCache
 }
@@ -126,7 +130,7 @@ func (l *streamState) acknowledge(t resource.Type, nonce, against, version strin
 
 // recordResponse records a response that is about to be sent. A proxy that gets a changed cluster waits for its endpoints
 // again, so they are sent again.
-func (l *streamState) recordResponse(t resource.Type, after, sent list, version string) {
+func (l *streamState) recordResponse(t resource.Type, after, sent list, version, wire string) {
 	p := &l.types[t]
 	if refersToClusters(t) && len(sent) > 0 {
 		// A proxy subscribes to the routes of a listener after its ACK: until the routes are acknowledged too, it has not converged.
@@ -137,7 +141,7 @@ func (l *streamState) recordResponse(t resource.Type, after, sent list, version 
 			return known != nil && !sameVersion(mine, known)
 		}))
 	}
-	p.recordResponse(after, sent, version)
+	p.recordResponse(after, sent, version, wire)
 }
 
 // updateCurrentVersion records whether the proxy has acknowledged all subscribed resources of a type; the watch must be

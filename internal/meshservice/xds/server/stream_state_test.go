@@ -69,7 +69,7 @@ func (p *play) send(t resource.Type) string {
 	next, _ := p.offered(t)
 	page := &p.types[t]
 	sent := next.changedFrom(page.known)
-	p.recordResponse(t, next, sent, p.config.Version(t))
+	p.recordResponse(t, next, sent, p.config.Version(t), resource.Digest(next))
 	p.nonce++
 	page.setNonce(fmt.Sprint(p.nonce))
 	return next.String()
@@ -282,12 +282,12 @@ func TestPage(t *testing.T) {
 	one, two := list(small("c:a@1").Of(resource.Cluster)), list(small("c:a@2").Of(resource.Cluster))
 	t.Run("what was not sent is taken back", func(t *testing.T) {
 		var p typeState
-		p.recordResponse(one, one, "v1")
+		p.recordResponse(one, one, "v1", "v1")
 		p.dropUnsent()
 		if p.known != nil || p.responded || len(p.responses) > 0 {
 			t.Errorf("left is %+v", p)
 		}
-		p.recordResponse(one, one, "v1")
+		p.recordResponse(one, one, "v1", "v1")
 		p.setNonce("1")
 		p.dropUnsent()
 		if !p.known.equals(one) || !p.acknowledge("1", "", "v1") || !p.acked.equals(one) {
@@ -296,7 +296,7 @@ func TestPage(t *testing.T) {
 	})
 	t.Run("a word on nothing", func(t *testing.T) {
 		var p typeState
-		p.recordResponse(one, one, "v1")
+		p.recordResponse(one, one, "v1", "v1")
 		for _, nonce := range []string{"", "7"} {
 			if p.acknowledge(nonce, "", "v1") {
 				t.Errorf("nonce %q was taken for that of an answer", nonce)
@@ -305,7 +305,7 @@ func TestPage(t *testing.T) {
 	})
 	t.Run("a late refusal", func(t *testing.T) {
 		var p typeState
-		p.recordResponse(one, one, "v1")
+		p.recordResponse(one, one, "v1", "v1")
 		p.setNonce("1")
 		p.acknowledge("1", "no", "v2")
 		if p.nack != nil || len(two.changedFrom(p.known)) == 0 || len(one.changedFrom(p.known)) == 0 {
@@ -314,10 +314,10 @@ func TestPage(t *testing.T) {
 	})
 	t.Run("one of two is refused", func(t *testing.T) {
 		var p typeState
-		p.recordResponse(one, one, "v1")
+		p.recordResponse(one, one, "v1", "v1")
 		p.setNonce("1")
 		both := one.union(list(small("c:b@1").Of(resource.Cluster)))
-		p.recordResponse(both, both.changedFrom(one), "v1")
+		p.recordResponse(both, both.changedFrom(one), "v1", "v2")
 		p.setNonce("2")
 		p.acknowledge("1", "no", "v1")
 		p.acknowledge("2", "", "v1")
@@ -328,7 +328,7 @@ func TestPage(t *testing.T) {
 	t.Run("answers without a word", func(t *testing.T) {
 		var p typeState
 		for i := range 100 {
-			p.recordResponse(one, one, "v1")
+			p.recordResponse(one, one, "v1", "v1")
 			p.setNonce(fmt.Sprint(i))
 		}
 		if len(p.responses) != maxInflight || !p.acknowledge("99", "", "v1") || len(p.responses) != 0 {

@@ -11,8 +11,9 @@ type inflight struct {
 	nonce string
 	// before is what the proxy has without the response, after what it has with it, and sent the resources in it.
 	before, after, sent list
-	// version of the configuration's resources of that type.
-	version string
+	// version of the configuration's resources of that type, and wire that of what the proxy has with the response: what a
+	// proxy says when it reconnects.
+	version, wire string
 	// first says that it is the first response of the type.
 	first bool
 }
@@ -35,8 +36,8 @@ type typeState struct {
 	all, selected list
 	// known is what the proxy has if it accepts all responses, and acked what it has acknowledged.
 	known, acked list
-	// version is the last acknowledged version.
-	version string
+	// wire is the last acknowledged version of what the proxy has, and resumes the one that it reconnected with, if any.
+	wire, resumes string
 	// responded says that a response was sent, and acknowledged that one was acknowledged.
 	responded, acknowledged bool
 	responses               []inflight
@@ -90,11 +91,11 @@ func (p *typeState) resend(names list) {
 }
 
 // recordResponse records a response that is about to be sent.
-func (p *typeState) recordResponse(after, sent list, version string) {
+func (p *typeState) recordResponse(after, sent list, version, wire string) {
 	if len(p.responses) == maxInflight {
 		p.responses = slices.Delete(p.responses, 0, 1)
 	}
-	p.responses = append(p.responses, inflight{before: p.known, after: after, sent: sent, version: version, first: !p.responded})
+	p.responses = append(p.responses, inflight{before: p.known, after: after, sent: sent, version: version, wire: wire, first: !p.responded})
 	p.known, p.responded, p.currentVersion = after, true, ""
 }
 
@@ -132,7 +133,7 @@ func (p *typeState) acknowledge(nonce, against, version string) bool {
 		p.retryRejected(version)
 		return true
 	}
-	p.acked, p.acknowledged, p.version = f.after, true, f.version
+	p.acked, p.acknowledged, p.wire = f.after, true, f.wire
 	if p.nack != nil {
 		p.acked = p.acked.changedFrom(p.nack.resources)
 	}

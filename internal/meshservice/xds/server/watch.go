@@ -45,6 +45,8 @@ func (w *sotwWatch) respond(t resource.Type, p *typeState, next list, version st
 	case !whole && p.responded:
 		sent = next.changedFrom(p.known)
 	}
+	// What a reconnected proxy has in an unknown version cannot be sent.
+	sent = sent.withBodies()
 	if !whole && len(sent) == 0 {
 		return nil, nil
 	}
