@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // Dataplane is a proxy, and the workload beside it.
 //
@@ -16,9 +19,18 @@ type Dataplane struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// The mesh that it is part of, as Kuma writes it; the label kuma.io/mesh says the same.
+	// +optional
+	Mesh string `json:"mesh,omitempty"`
+
 	// What the proxy serves and reaches.
 	// +optional
 	Spec DataplaneSpec `json:"spec,omitzero"`
+
+	// What Kuma last saw of it. Not read or written by Fairlead.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status *runtime.RawExtension `json:"status,omitempty"`
 }
 
 // DataplaneList is a list of Dataplanes.
