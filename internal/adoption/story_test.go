@@ -112,6 +112,17 @@ func stories() map[string]story {
 			w.do("the image of the template changes", func() { w.template("cart", strings.Replace(cartOnHub, "cart:v2", "cart:v3", 1)) })
 			w.do("fairlead resume pp adopt", func() { w.policy("adopt", overwrite) })
 		}},
+		"unsupported-field": {"A policy gets a field that is not supported. It stops there: neither a change on the hub nor one in a cluster is acted on. Without the field, the policy goes on.", func(w *world) {
+			takeover(w)
+			w.do("spec.failover, and a placement without west", func() {
+				spec := &w.policy("adopt", overwrite).Spec
+				spec.Failover, spec.Placement.ClusterAffinity = &policyv1alpha1.FailoverBehavior{}, &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"east"}}
+			})
+			w.do("the image of the template changes", func() { w.template("cart", strings.Replace(cartOnHub, "cart:v2", "cart:v3", 1)) })
+			w.do("a user scales the Deployment in west to 9 replicas", func() { w.edit("west", "Deployment cart", setReplicas(9)) })
+			w.show()
+			w.do("the policy without spec.failover, for all clusters", func() { w.policy("adopt", overwrite) })
+		}},
 		"restore": {"A takeover is aborted: the Deployment that was there is as it was, and the one that the hub created keeps running without the labels of the hub. Then the policy starts again.", func(w *world) {
 			takeover(w)
 			w.do("fairlead abort pp adopt", func() { w.policy("adopt", overwrite).Aborted = true })

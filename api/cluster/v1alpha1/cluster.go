@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Cluster is one that has joined the hub.
 //
@@ -32,20 +36,97 @@ type ClusterSpec struct {
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// Push: the hub connects to the cluster.
-	// +kubebuilder:validation:Enum=Push
+	// Push: the hub connects to the cluster. Pull, where the cluster connects to the hub, is not supported.
+	// +kubebuilder:validation:Enum=Push;Pull
 	// +kubebuilder:default=Push
 	// +optional
-	SyncMode string `json:"syncMode,omitempty"`
+	SyncMode ClusterSyncMode `json:"syncMode,omitempty"`
 
-	// URL of its API server.
-	// +kubebuilder:validation:Pattern=`^https://`
-	// +required
-	APIEndpoint string `json:"apiEndpoint"`
+	// URL of its API server, or its host and port. Only HTTPS is used.
+	// +kubebuilder:validation:Pattern=`^(https://|[^/]*$)`
+	// +optional
+	APIEndpoint string `json:"apiEndpoint,omitempty"`
 
 	// Secret with the token, and the certificate authority, to reach it with.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
+
+	// Secret with a token to impersonate users with. Kept as it is written: Fairlead passes no requests of users on to clusters.
+	// +optional
+	ImpersonatorSecretRef *LocalSecretReference `json:"impersonatorSecretRef,omitempty"`
+
+	// Connect without checking the certificate of the API server. Not supported.
+	// +optional
+	InsecureSkipTLSVerification bool `json:"insecureSkipTLSVerification,omitempty"`
+
+	// Proxy that the hub connects through. Not supported.
+	// +optional
+	ProxyURL string `json:"proxyURL,omitempty"`
+
+	// Headers that the proxy gets. Not supported.
+	// +optional
+	ProxyHeader map[string]string `json:"proxyHeader,omitempty"`
+
+	// Who runs the cluster. Policies can select clusters by it, and spread resources over it.
+	// +optional
+	Provider string `json:"provider,omitempty"`
+
+	// Where the cluster is. Policies can select clusters by it, and spread resources over it.
+	// +optional
+	Region string `json:"region,omitempty"`
+
+	// The former way to write one of zones. Both count.
+	// +optional
+	Zone string `json:"zone,omitempty"`
+
+	// The zones of the region that the cluster is in. Policies can select clusters by them, and spread resources over them.
+	// +optional
+	Zones []string `json:"zones,omitempty"`
+
+	// Taints keep resources away from the cluster whose policies do not tolerate them.
+	// +optional
+	Taints []corev1.Taint `json:"taints,omitempty"`
+
+	// Grades of nodes. Kept as they are written: Fairlead does not need them.
+	// +optional
+	ResourceModels []ResourceModel `json:"resourceModels,omitempty"`
+}
+
+// ClusterSyncMode is who connects to whom.
+type ClusterSyncMode string
+
+// The modes.
+const (
+	// SyncPush has the hub connect to the cluster.
+	SyncPush ClusterSyncMode = "Push"
+	// SyncPull has the cluster connect to the hub.
+	SyncPull ClusterSyncMode = "Pull"
+)
+
+// ResourceModel is a grade of nodes.
+type ResourceModel struct {
+	// Number of the grade.
+	// +required
+	Grade uint `json:"grade"`
+
+	// The resources of a node of this grade.
+	// +required
+	Ranges []ResourceModelRange `json:"ranges"`
+}
+
+// ResourceModelRange is how much of a resource a node of a grade has.
+type ResourceModelRange struct {
+	// Name of the resource.
+	// +required
+	Name corev1.ResourceName `json:"name"`
+
+	// At least so much.
+	// +required
+	Min resource.Quantity `json:"min"`
+
+	// Less than so much.
+	// +required
+	Max resource.Quantity `json:"max"`
 }
 
 // LocalSecretReference names a Secret.
@@ -73,6 +154,85 @@ type ClusterStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// The kinds that its API server has. Not set by Fairlead.
+	// +optional
+	APIEnablements []APIEnablement `json:"apiEnablements,omitempty"`
+
+	// How many nodes it has.
+	// +optional
+	NodeSummary *NodeSummary `json:"nodeSummary,omitempty"`
+
+	// What its nodes have room for.
+	// +optional
+	ResourceSummary *ResourceSummary `json:"resourceSummary,omitempty"`
+
+	// What is to be done about it. Not set by Fairlead.
+	// +optional
+	RemedyActions []string `json:"remedyActions,omitempty"`
+}
+
+// APIEnablement is the kinds of a group and version.
+type APIEnablement struct {
+	// The group and version.
+	// +required
+	GroupVersion string `json:"groupVersion"`
+
+	// Its kinds.
+	// +optional
+	Resources []APIResource `json:"resources,omitempty"`
+}
+
+// APIResource is a kind.
+type APIResource struct {
+	// The plural name.
+	// +required
+	Name string `json:"name"`
+
+	// The kind.
+	// +required
+	Kind string `json:"kind"`
+}
+
+// NodeSummary is how many nodes a cluster has.
+type NodeSummary struct {
+	// All of them.
+	// +optional
+	TotalNum int32 `json:"totalNum,omitempty"`
+
+	// Those that are ready.
+	// +optional
+	ReadyNum int32 `json:"readyNum,omitempty"`
+}
+
+// ResourceSummary is what the nodes of a cluster have room for.
+type ResourceSummary struct {
+	// What all nodes have for pods.
+	// +optional
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+
+	// What pods need that are not on a node yet.
+	// +optional
+	Allocating corev1.ResourceList `json:"allocating,omitempty"`
+
+	// What the pods on nodes need.
+	// +optional
+	Allocated corev1.ResourceList `json:"allocated,omitempty"`
+
+	// Nodes by grade. Not set by Fairlead.
+	// +optional
+	AllocatableModelings []AllocatableModeling `json:"allocatableModelings,omitempty"`
+}
+
+// AllocatableModeling is how many nodes of a grade there are.
+type AllocatableModeling struct {
+	// Number of the grade.
+	// +required
+	Grade uint `json:"grade"`
+
+	// How many nodes.
+	// +required
+	Count int `json:"count"`
 }
 
 // ConditionReady is the condition of a Cluster.

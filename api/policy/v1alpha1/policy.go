@@ -76,10 +76,25 @@ type PropagationSpec struct {
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
 
+	// Whether the policy takes resources from policies of a lower priority: Never, which is the default, or Always. Of a ClusterPropagationPolicy, only
+	// from other ClusterPropagationPolicies.
+	// +kubebuilder:validation:Enum=Always;Never
+	// +optional
+	Preemption PreemptionBehavior `json:"preemption,omitempty"`
+
 	// Take along what the selected resources need to run: ConfigMaps, Secrets, ServiceAccounts and PersistentVolumeClaims
 	// that their pods refer to.
 	// +optional
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
+
+	// The former name of propagateDeps. Not supported if true: set propagateDeps.
+	// +optional
+	Association bool `json:"association,omitempty"`
+
+	// When changes of the policy take effect: at once, if it is left out. Lazy: for each resource, when that changes next.
+	// +kubebuilder:validation:Enum=Lazy
+	// +optional
+	ActivationPreference ActivationPreference `json:"activationPreference,omitempty"`
 
 	// What is put off.
 	// +optional
@@ -93,7 +108,34 @@ type PropagationSpec struct {
 	// +kubebuilder:default=default-scheduler
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
+
+	// OverridePolicies that have to exist before the policy takes effect. Not supported.
+	// +optional
+	DependentOverrides []string `json:"dependentOverrides,omitempty"`
+
+	// How resources move away from clusters that fail. Not supported.
+	// +optional
+	Failover *FailoverBehavior `json:"failover,omitempty"`
+
+	// Which resources are placed first. Not supported.
+	// +optional
+	SchedulePriority *SchedulePriority `json:"schedulePriority,omitempty"`
 }
+
+// PreemptionBehavior is whether a policy takes resources from others.
+type PreemptionBehavior string
+
+// The ways to preempt.
+const (
+	PreemptAlways PreemptionBehavior = "Always"
+	PreemptNever  PreemptionBehavior = "Never"
+)
+
+// ActivationPreference is when changes of a policy take effect.
+type ActivationPreference string
+
+// ActivationLazy has a resource follow its policy when the resource itself changes.
+const ActivationLazy ActivationPreference = "Lazy"
 
 // ConflictResolution is what becomes of an object that a cluster already runs.
 //
@@ -133,92 +175,22 @@ type ResourceSelector struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
-// Placement is which clusters resources go to, and how many replicas each gets.
-type Placement struct {
-	// The clusters; all, if it is left out.
-	// +optional
-	ClusterAffinity *ClusterAffinity `json:"clusterAffinity,omitempty"`
-
-	// How replicas are spread. The same number everywhere, if it is left out.
-	// +optional
-	ReplicaScheduling *ReplicaScheduling `json:"replicaScheduling,omitempty"`
-}
-
-// Divides tells whether each cluster gets a part of the replicas.
-func (p *Placement) Divides() bool {
-	return p.ReplicaScheduling != nil && p.ReplicaScheduling.ReplicaSchedulingType == ReplicasDivided
-}
-
-// ClusterAffinity selects clusters. All that is given has to hold.
-type ClusterAffinity struct {
-	// Labels of the clusters.
-	// +optional
-	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-
-	// Names of the clusters.
-	// +optional
-	ClusterNames []string `json:"clusterNames,omitempty"`
-
-	// Names of clusters that are not meant, whatever else is said.
-	// +optional
-	ExcludeClusters []string `json:"exclude,omitempty"`
-}
-
-// ReplicaScheduling is how replicas are spread over clusters.
-//
-// +kubebuilder:validation:XValidation:rule="self.replicaSchedulingType != 'Divided' || self.replicaDivisionPreference == 'Weighted'",message="replicas can be divided by weights only: set replicaDivisionPreference to Weighted"
-type ReplicaScheduling struct {
-	// Duplicated gives every cluster as many as the resource has, Divided spreads them.
-	// +kubebuilder:validation:Enum=Duplicated;Divided
-	// +kubebuilder:default=Duplicated
-	// +optional
-	ReplicaSchedulingType ReplicaSchedulingType `json:"replicaSchedulingType,omitempty"`
-
-	// How they are divided: by weights.
-	// +kubebuilder:validation:Enum=Weighted
-	// +kubebuilder:default=Weighted
-	// +optional
-	ReplicaDivisionPreference string `json:"replicaDivisionPreference,omitempty"`
-
-	// The weights. Without any, all clusters weigh the same.
-	// +optional
-	WeightPreference *ClusterPreferences `json:"weightPreference,omitempty"`
-}
-
-// ReplicaSchedulingType is how replicas are spread.
-type ReplicaSchedulingType string
-
-// The ways to spread replicas.
-const (
-	ReplicasDuplicated ReplicaSchedulingType = "Duplicated"
-	ReplicasDivided    ReplicaSchedulingType = "Divided"
-)
-
-// ClusterPreferences are weights of clusters.
-type ClusterPreferences struct {
-	// Weights of the clusters that each of these selects. A cluster that none selects gets no replica.
-	// +optional
-	StaticWeightList []StaticClusterWeight `json:"staticWeightList,omitempty"`
-}
-
-// StaticClusterWeight is the weight of some clusters.
-type StaticClusterWeight struct {
-	// The clusters that are meant.
-	// +required
-	TargetCluster ClusterAffinity `json:"targetCluster"`
-
-	// Their weight.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000000
-	// +required
-	Weight int64 `json:"weight"`
-}
-
 // Suspension is what is put off.
 type Suspension struct {
 	// Prepare everything, and write nothing to any cluster.
 	// +optional
 	Dispatching *bool `json:"dispatching,omitempty"`
+
+	// Prepare everything, and write nothing to some clusters.
+	// +optional
+	DispatchingOnClusters *SuspendClusters `json:"dispatchingOnClusters,omitempty"`
+}
+
+// SuspendClusters are clusters to which nothing is written.
+type SuspendClusters struct {
+	// Names of the clusters.
+	// +optional
+	ClusterNames []string `json:"clusterNames,omitempty"`
 }
 
 // PropagationStatus is what was last seen of the policy.
@@ -243,15 +215,21 @@ type PropagationStatus struct {
 	// +optional
 	Failed int32 `json:"failed"`
 
-	// Ready: all that the policy takes is applied everywhere.
+	// Ready: all that the policy takes is applied everywhere. Scheduled is there, and False, while the policy has a field that is not
+	// supported.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ConditionReady of a policy: all that it takes is applied everywhere.
-const ConditionReady = "Ready"
+// The conditions of a policy.
+const (
+	// ConditionReady tells whether all that the policy takes is applied everywhere.
+	ConditionReady = "Ready"
+	// ConditionScheduled is False while the policy has a field that is not supported, and absent otherwise.
+	ConditionScheduled = "Scheduled"
+)
 
 // PropagationPolicyList is a list of PropagationPolicies.
 //

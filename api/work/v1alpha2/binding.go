@@ -83,7 +83,7 @@ type ResourceBindingSpec struct {
 
 	// As the policy says.
 	// +optional
-	Suspension *policyv1alpha1.Suspension `json:"suspension,omitempty"`
+	Suspension *Suspension `json:"suspension,omitempty"`
 
 	// As the policy says.
 	// +optional
@@ -100,6 +100,43 @@ type ResourceBindingSpec struct {
 	// As the policy says.
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
+
+	// What one replica needs. Not set by Fairlead, and without effect.
+	// +optional
+	ReplicaRequirements *ReplicaRequirements `json:"replicaRequirements,omitempty"`
+
+	// Parts of the resource with replicas of their own. Not supported.
+	// +optional
+	Components []Component `json:"components,omitempty"`
+
+	// Clusters that the resource is moving away from. Not supported.
+	// +optional
+	GracefulEvictionTasks []GracefulEvictionTask `json:"gracefulEvictionTasks,omitempty"`
+
+	// How the resource moves away from clusters that fail. Not supported.
+	// +optional
+	Failover *policyv1alpha1.FailoverBehavior `json:"failover,omitempty"`
+
+	// When its clusters were last asked to be chosen anew. Not supported.
+	// +optional
+	RescheduleTriggeredAt *metav1.Time `json:"rescheduleTriggeredAt,omitempty"`
+
+	// Whether the resource is placed before others. Not supported.
+	// +optional
+	SchedulePriority *SchedulePriority `json:"schedulePriority,omitempty"`
+
+	// Which workloads go to the same clusters, or to different ones. Not supported.
+	// +optional
+	WorkloadAffinityGroups *WorkloadAffinityGroups `json:"workloadAffinityGroups,omitempty"`
+}
+
+// Suspension is what is put off.
+type Suspension struct {
+	policyv1alpha1.Suspension `json:",inline"`
+
+	// Choose no clusters. Not supported.
+	// +optional
+	Scheduling *bool `json:"scheduling,omitempty"`
 }
 
 // ObjectReference names a resource of the hub.
@@ -153,6 +190,18 @@ type ResourceBindingStatus struct {
 	// Generation of the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Generation of the spec whose clusters were last chosen. Not set by Fairlead, which chooses them when it writes the spec.
+	// +optional
+	SchedulerObservedGeneration int64 `json:"schedulerObservedGeneration,omitempty"`
+
+	// The group of placement.clusterAffinities that is used.
+	// +optional
+	SchedulerObservedAffinityName string `json:"schedulerObservingAffinityName,omitempty"`
+
+	// When clusters were last chosen. Not set by Fairlead.
+	// +optional
+	LastScheduledTime *metav1.Time `json:"lastScheduledTime,omitempty"`
 
 	// Scheduled: the clusters of the resource are known. FullyApplied: the resource is applied in all of them.
 	// +listType=map

@@ -57,6 +57,8 @@ func Decide(o Observed) Decision {
 		for _, work := range sortedWorks(o.Works) {
 			d.addDeletion(o.Binding, work, policy, why)
 		}
+	case model.ClaimOf(o.Binding) == (model.PolicyKey{}) && policy.UnsupportedInBinding(o.Binding) != nil:
+		// No policy has written the fields, and no policy can remove them.
 	case o.Template != nil && model.IsTaken(o.Binding):
 		d.addTargets(o)
 	}

@@ -75,9 +75,11 @@ func TestPlan(t *testing.T) {
 			o.Binding.Spec.Clusters = nil
 			model.Claim(o.Binding, model.PolicyKey{Name: "other"})
 		}}, "delete west NotPlaced", "", true},
-		"the template changes":      {[]func(*Observed){func(o *Observed) { o.Template = adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 6}") }}, "update west Changed", "", false},
-		"the resolution changes":    {[]func(*Observed){func(o *Observed) { o.Binding.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite }}, "update west Changed", "", false},
-		"the policy is suspended":   {[]func(*Observed){func(o *Observed) { o.Binding.Spec.Suspension = &policyv1alpha1.Suspension{Dispatching: ptr.To(true)} }}, "update west Changed", "", false},
+		"the template changes":   {[]func(*Observed){func(o *Observed) { o.Template = adoptiontest.Object(t, "Deployment apps/v1\nspec: {replicas: 6}") }}, "update west Changed", "", false},
+		"the resolution changes": {[]func(*Observed){func(o *Observed) { o.Binding.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite }}, "update west Changed", "", false},
+		"the policy is suspended": {[]func(*Observed){func(o *Observed) {
+			o.Binding.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}
+		}}, "update west Changed", "", false},
 		"the Work is deleted":       {[]func(*Observed){func(o *Observed) { o.Works["west"].DeletionTimestamp = &deletionTime }}, "wait west Recreated", "", false},
 		"the template is gone":      {[]func(*Observed){func(o *Observed) { o.Template = nil }}, "", "", false},
 		"no policy takes it":        {[]func(*Observed){unclaimed}, "", "", false},

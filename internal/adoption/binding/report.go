@@ -13,6 +13,7 @@ import (
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 )
@@ -30,13 +31,21 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		model.SetCondition(&status.Conditions, kind, is, reason, binding.GetGeneration(), now)
 	}
 	clusters := model.Targets(binding)
+	unsupported := policy.UnsupportedInBinding(binding)
 	if len(clusters) == 0 {
 		reason := passage.Because(model.ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters")
+		if unsupported != nil {
+			reason = *unsupported
+		}
 		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, reason)
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, reason)
 		return status, 0
 	}
-	tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(model.ReasonScheduled, "scheduled to %d clusters", len(clusters)))
+	if unsupported != nil {
+		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, *unsupported)
+	} else {
+		tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(model.ReasonScheduled, "scheduled to %d clusters", len(clusters)))
+	}
 	applied, waiting := 0, 0
 	var first *metav1.Condition
 	for _, target := range clusters {
@@ -65,6 +74,10 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 			item.Status, item.Health = said.Status, workv1alpha2.ResourceHealth(said.Health)
 		}
 		status.AggregatedStatus = append(status.AggregatedStatus, item)
+	}
+	if unsupported != nil {
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, *unsupported)
+		return status, 0
 	}
 	if left := gatherInterval - now.Sub(binding.GetCreationTimestamp().Time); waiting > 0 && left > 0 {
 		return status, left

@@ -2,9 +2,11 @@ package binding
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,5 +86,32 @@ func TestStatusOfAWorkTooLarge(t *testing.T) {
 	}
 	if items := status.AggregatedStatus; len(items) != 1 || items[0].Applied || items[0].Reason != string(model.ReasonNotApplied) || items[0].AppliedMessage != want {
 		t.Errorf("of its cluster: %+v", items)
+	}
+}
+
+// A binding whose policy is refused says so, and keeps saying what runs in its clusters. Reporting it again changes nothing.
+func TestAggregateStatusOfRefused(t *testing.T) {
+	now := deletionTime.Time
+	for name, clusters := range map[string][]workv1alpha2.TargetCluster{"new": nil, "placed before": {{Name: "west"}}} {
+		t.Run(name, func(t *testing.T) {
+			b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
+			b.Spec.Clusters = clusters
+			model.Claim(b, model.PolicyKey{Namespace: "shop", Name: "p"})
+			model.SetUnsupportedFields(b, []string{"spec.failover"})
+			status, requeue := AggregateStatus(b, nil, nil, now)
+			if requeue != 0 || len(status.AggregatedStatus) != len(clusters) {
+				t.Errorf("again after %s, %d items", requeue, len(status.AggregatedStatus))
+			}
+			for _, kind := range []string{workv1alpha2.ConditionScheduled, workv1alpha2.ConditionFullyApplied} {
+				got := meta.FindStatusCondition(status.Conditions, kind)
+				if got.Status != metav1.ConditionFalse || got.Reason != "UnsupportedField" || !strings.HasPrefix(got.Message, "spec.failover is not supported: ") {
+					t.Errorf("got %s %s: %s", got.Status, got.Reason, got.Message)
+				}
+			}
+			*b.Status = status
+			if again, _ := AggregateStatus(b, nil, nil, now.Add(time.Hour)); !equality.Semantic.DeepEqual(again, status) {
+				t.Errorf("reported anew: %+v", again)
+			}
+		})
 	}
 }

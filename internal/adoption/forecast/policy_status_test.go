@@ -62,6 +62,7 @@ func TestStatusOfPolicy(t *testing.T) {
 		"invalid placement": {func(p *policy.Policy, _ *hubReader) {
 			p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"no label": ""}}}
 		}, "bind PropagationPolicy shop/p Failed InvalidPlacement"},
+		"an unsupported field": {func(p *policy.Policy, _ *hubReader) { p.Spec.Failover = &policyv1alpha1.FailoverBehavior{} }, "bind PropagationPolicy shop/p Failed UnsupportedField"},
 		"a cluster that has not joined": {func(p *policy.Policy, h *hubReader) { h.placedBy(p, "west", "esat") },
 			"bind PropagationPolicy shop/p Failed ClusterNotJoined; apply Deployment shop/cart in west Done AppliedSuccessful"},
 		"a cluster that has just joined": {func(p *policy.Policy, h *hubReader) {

@@ -33,6 +33,9 @@ type simulator struct {
 // are templates that are treated as if the hub had them.
 func Predict(ctx context.Context, hub client.Reader, policy *policy.Policy, proposed ...*unstructured.Unstructured) (Forecast, error) {
 	f := Forecast{Subject: policy.Object(), Hold: policy.Hold()}
+	if f.Obstacles = unsupportedSteps(policy); len(f.Obstacles) > 0 {
+		return f, nil
+	}
 	v, err := observeHub(ctx, hub, policy)
 	if err != nil {
 		return f, err

@@ -42,6 +42,10 @@ func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (pas
 		plan.Hold, plan.Steps = nil, v.abortSteps(subject)
 		return plan, nil
 	}
+	if unsupported := unsupportedSteps(subject); len(unsupported) > 0 {
+		plan.Steps = unsupported
+		return plan, nil
+	}
 	if err := subject.PlacementError(); err != nil {
 		plan.Steps = append(plan.Steps, passage.Step{
 			Object: plan.Subject, Action: model.ActionBind, State: passage.Failed, Uncounted: true, Reason: passage.Because(model.ReasonInvalidPlacement, "%v", err),
@@ -137,6 +141,15 @@ func (v *hubState) abortSteps(policy *policy.Policy) []passage.Step {
 	}
 	slices.SortFunc(all, func(a, b passage.Step) int { return cmp.Compare(a.Object.String(), b.Object.String()) })
 	return all
+}
+
+// unsupportedSteps are those of a policy with fields that are not supported: the policy fails, and nothing else is done.
+func unsupportedSteps(policy *policy.Policy) []passage.Step {
+	unsupported := policy.Unsupported()
+	if unsupported == nil || policy.Aborted {
+		return nil
+	}
+	return []passage.Step{{Object: policy.Object(), Action: model.ActionBind, State: passage.Failed, Uncounted: true, Reason: *unsupported}}
 }
 
 // selectorSteps are the selectors of a policy that cannot work.

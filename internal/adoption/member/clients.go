@@ -4,6 +4,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,12 @@ func NewClients(secrets client.Reader, limits Limits) *Clients {
 
 // Connect connects to a cluster, or finds the connection that there is.
 func (m *Clients) Connect(ctx context.Context, c *clusterv1alpha1.Cluster) (*Client, error) {
+	if err := checkSupported(c); err != nil {
+		return nil, err
+	}
+	if c.Spec.APIEndpoint == "" {
+		return nil, fmt.Errorf("spec.apiEndpoint of Cluster %s is missing: join it with `fairlead join %s`", c.Name, c.Name)
+	}
 	secret := &corev1.Secret{}
 	if c.Spec.SecretRef == nil {
 		return nil, fmt.Errorf("spec.secretRef of Cluster %s is missing: join it with `fairlead join %s`", c.Name, c.Name)
@@ -73,8 +80,12 @@ func (m *Clients) Connect(ctx context.Context, c *clusterv1alpha1.Cluster) (*Cli
 
 // restConfig is the client configuration for a cluster, with the token in its Secret.
 func restConfig(c *clusterv1alpha1.Cluster, secret *corev1.Secret, limits Limits) *rest.Config {
+	host := c.Spec.APIEndpoint
+	if !strings.Contains(host, "://") {
+		host = "https://" + host
+	}
 	return &rest.Config{
-		Host: c.Spec.APIEndpoint, BearerToken: string(secret.Data[secretToken]),
+		Host: host, BearerToken: string(secret.Data[secretToken]),
 		TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data[secretAuthority]},
 		QPS:             limits.QPS, Burst: limits.Burst, UserAgent: "fairlead",
 	}

@@ -81,6 +81,10 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	switch {
 	case err == nil:
 		is, reason, status.KubernetesVersion = metav1.ConditionTrue, passage.Because(model.ReasonReady, "the API server responds"), version
+	case errors.As(err, new(*unsupportedFieldError)):
+		// A connection from before the field was set is not used any more.
+		h.members.Disconnect(c.Name)
+		reason = passage.Because(model.ReasonUnsupported, "%v", err)
 	case errors.Is(err, errUnauthorized):
 		reason = passage.Because(model.ReasonUnauthorized, "%s does not accept the token: the token has expired, or was revoked; "+
 			"`fairlead join %s --member-kubeconfig FILE` gets a new one", c.Spec.APIEndpoint, c.Name)

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +44,24 @@ func ClaimOf(binding *Binding) PolicyKey {
 		return PolicyKey{Name: name}
 	}
 	return PolicyKey{Namespace: annotations[AnnotationPolicyNamespace], Name: annotations[AnnotationPolicyName]}
+}
+
+// SetUnsupportedFields records on a binding which fields of its policy are not supported.
+func SetUnsupportedFields(binding *Binding, paths []string) {
+	recorded := map[string]string{}
+	if len(paths) > 0 {
+		recorded[AnnotationUnsupported] = strings.Join(paths, ",")
+	}
+	binding.SetAnnotations(MergeKeys(binding.GetAnnotations(), []string{AnnotationUnsupported}, recorded))
+}
+
+// UnsupportedFieldsOf are the fields of the policy of a binding that are not supported.
+func UnsupportedFieldsOf(binding *Binding) []string {
+	recorded := binding.GetAnnotations()[AnnotationUnsupported]
+	if recorded == "" {
+		return nil
+	}
+	return strings.Split(recorded, ",")
 }
 
 // IndexPolicy is the index of bindings by the policy that takes their template.

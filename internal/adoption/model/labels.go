@@ -10,6 +10,9 @@ const (
 	AnnotationClaim = "fairlead.dev/claim"
 )
 
+// AnnotationUnsupported on a binding has the fields of its policy that Fairlead does not support, separated by commas.
+const AnnotationUnsupported = "fairlead.dev/unsupported-fields"
+
 // FinalizerBinding keeps a binding until its Works are gone.
 const FinalizerBinding = "karmada.io/binding-controller"
 

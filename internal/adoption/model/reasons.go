@@ -25,6 +25,9 @@ const (
 	ReasonUnauthorized passage.Code = "ClusterTokenRefused"
 )
 
+// ReasonUnsupported is for a policy, a binding or a Cluster with a field that the schema takes and that Fairlead does not support.
+const ReasonUnsupported passage.Code = "UnsupportedField"
+
 // ReasonContested is for an object that is left alone because another client keeps changing it.
 const ReasonContested passage.Code = "Contested"
 

@@ -143,6 +143,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	next.ObservedGeneration = policy.Generation
 	is, reason := t.Condition(policy)
 	model.SetCondition(&next.Conditions, policyv1alpha1.ConditionReady, is, reason, policy.Generation, r.now())
+	if unsupported := policy.Unsupported(); unsupported != nil && !policy.Aborted {
+		model.SetCondition(&next.Conditions, policyv1alpha1.ConditionScheduled, metav1.ConditionFalse, *unsupported, policy.Generation, r.now())
+	} else {
+		meta.RemoveStatusCondition(&next.Conditions, policyv1alpha1.ConditionScheduled)
+	}
 	var result ctrl.Result
 	if t.kindError != nil {
 		result.RequeueAfter = KindRetryInterval

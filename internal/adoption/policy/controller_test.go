@@ -392,3 +392,36 @@ func TestPoliciesNaming(t *testing.T) {
 		}
 	}
 }
+
+// While a policy has a field that is not supported, its condition Scheduled says so; afterwards there is none.
+func TestScheduledOfUnsupported(t *testing.T) {
+	p := namespaced(1)
+	p.Spec.Failover = &policyv1alpha1.FailoverBehavior{}
+	s := newStage(t, p)
+	for range 2 {
+		if _, err := s.reconcile(t, Of(p).Key()); err != nil {
+			t.Fatal(err)
+		}
+		s.Exists(t, p)
+		for _, kind := range []string{policyv1alpha1.ConditionScheduled, policyv1alpha1.ConditionReady} {
+			got := meta.FindStatusCondition(p.Status.Conditions, kind)
+			if got == nil || got.Status != metav1.ConditionFalse || got.Reason != "UnsupportedField" || !strings.HasPrefix(got.Message, "spec.failover is not supported: ") {
+				t.Errorf("%s: got %v", kind, got)
+			}
+		}
+	}
+	if len(s.Writes) > 0 {
+		t.Errorf("nothing has changed, and %v is written", s.Writes)
+	}
+	p.Spec.Failover = nil
+	if err := s.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.reconcile(t, Of(p).Key()); err != nil {
+		t.Fatal(err)
+	}
+	s.Exists(t, p)
+	if got := meta.FindStatusCondition(p.Status.Conditions, policyv1alpha1.ConditionScheduled); got != nil {
+		t.Errorf("got %v", got)
+	}
+}

@@ -43,11 +43,14 @@ func (p *Policy) Kinds() map[schema.GroupVersionKind]bool {
 }
 
 // SuspensionOf is the suspension of a policy. A paused one suspends dispatching.
-func SuspensionOf(policy *Policy) *policyv1alpha1.Suspension {
-	if !policy.Paused {
-		return policy.Spec.Suspension
+func SuspensionOf(policy *Policy) *workv1alpha2.Suspension {
+	switch {
+	case policy.Paused:
+		return &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}
+	case policy.Spec.Suspension != nil:
+		return &workv1alpha2.Suspension{Suspension: *policy.Spec.Suspension}
 	}
-	return &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
+	return nil
 }
 
 // Object names the policy.

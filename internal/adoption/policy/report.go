@@ -65,7 +65,7 @@ func Count(policy *Policy, bindings []*model.Binding, members []Member) Counts {
 // whatever else there is to report.
 func (t Counts) Condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 	is, reason := t.condition(p)
-	if len(t.notJoined) == 0 || p.Aborted {
+	if len(t.notJoined) == 0 || p.Aborted || reason.Code == model.ReasonUnsupported {
 		return is, reason
 	}
 	notJoined := NotJoinedReason(t.notJoined)
@@ -84,6 +84,9 @@ func (t Counts) condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 	case p.Aborted:
 		return metav1.ConditionFalse, passage.Because(model.ReasonAborted,
 			"the policy is aborted: its resources are released and their originals restored; remove annotation %s to start again", model.AnnotationAborted)
+	}
+	if unsupported := p.Unsupported(); unsupported != nil {
+		return metav1.ConditionFalse, *unsupported
 	}
 	if invalid := p.SelectorErrors(); len(invalid) > 0 {
 		first := slices.Min(slices.Collect(maps.Keys(invalid)))

@@ -52,9 +52,11 @@ func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t 
 	if err := d.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list Clusters: %w", err)
 	}
-	divided := p.Spec.Placement.Divides()
+	refused := len(p.UnsupportedFields()) > 0
+	divided := p.Spec.Placement.Divides() && !refused
+	withDependencies := p.Spec.PropagateDeps && !refused
 	var template *unstructured.Unstructured
-	if divided || p.Spec.PropagateDeps {
+	if divided || withDependencies {
 		template = &unstructured.Unstructured{}
 		template.SetGroupVersionKind(key.Kind)
 		if err := d.templates.Get(ctx, key.ObjectKey, template); err != nil {
@@ -70,8 +72,18 @@ func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t 
 		return reconcile.Result{}, err
 	}
 	var needed []model.TemplateKey
-	if p.Spec.PropagateDeps {
+	switch {
+	case withDependencies:
 		needed = manifest.Dependencies(template)
+	case refused:
+		// Its dependencies stay as they are, too.
+		dependencies, err := model.ListDependencies(ctx, d.client, bound)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		for _, b := range dependencies {
+			needed = append(needed, model.TemplateKeyOf(b))
+		}
 	}
 	retry, err := d.applyDependencies(ctx, bound, needed, false)
 	if err != nil {

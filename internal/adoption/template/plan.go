@@ -70,6 +70,9 @@ func isAborted(policies []*policy.Policy, claim model.PolicyKey) bool {
 
 // DesiredBinding is the binding of a resource as its policy asks for, made from the existing binding.
 func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members []policy.Member, replicas int32, have *model.Binding) (*model.Binding, error) {
+	if fields := p.UnsupportedFields(); len(fields) > 0 {
+		return refusedBinding(t, uid, p, fields, members, have), nil
+	}
 	clusters, err := policy.Place(p.Spec.Placement, members, replicas)
 	if err != nil {
 		return nil, err
@@ -80,6 +83,7 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	}
 	model.AddFinalizer(want.Object, model.FinalizerBinding)
 	model.Claim(want, p.Key())
+	model.SetUnsupportedFields(want, nil)
 	*want.Spec = workv1alpha2.ResourceBindingSpec{
 		Resource:           workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: uid},
 		Clusters:           clusters,
@@ -95,6 +99,26 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	}
 	model.RestoreIn(want)
 	return want, nil
+}
+
+// refusedBinding is the binding of a resource whose policy has fields that are not supported. It stays as it is, and nothing is
+// written to its clusters: a new one has none.
+func refusedBinding(t model.Template, uid types.UID, p *policy.Policy, fields []string, members []policy.Member, have *model.Binding) *model.Binding {
+	want := NewDependency(t, uid)
+	want.Spec.PreserveResourcesOnDeletion = nil
+	if have != nil {
+		want = have.Copy()
+	}
+	model.Claim(want, p.Key())
+	model.SetUnsupportedFields(want, fields)
+	want.Spec.Clusters = slices.DeleteFunc(want.Spec.Clusters, func(c workv1alpha2.TargetCluster) bool {
+		return !slices.ContainsFunc(members, func(m policy.Member) bool { return m.Name == c.Name })
+	})
+	want.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}
+	if want.Spec.ConflictResolution == "" {
+		want.Spec.ConflictResolution = policyv1alpha1.ConflictAbort
+	}
+	return want
 }
 
 // NewDependency is the binding of a template that no policy takes, before anything requires it.

@@ -108,6 +108,20 @@ func TestDesiredBinding(t *testing.T) {
 		"required by another, and now taken": {nil, -1, func(b *model.Binding) {
 			b.Spec.RequiredBy, b.Spec.PreserveResourcesOnDeletion = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "pay"}}, ptr.To(true)
 		}, "[{east 0} {west 0}] 0 Abort false false [{shop pay []}]"},
+		"refused, and new": {func(p *policy.Policy) { p.Spec.Failover = &policyv1alpha1.FailoverBehavior{} }, -1, nil, "[] 0 Abort true false []"},
+		"refused after it was placed": {func(p *policy.Policy) {
+			p.Spec.Failover, p.Spec.PreserveResourcesOnDeletion = &policyv1alpha1.FailoverBehavior{}, ptr.To(true)
+			p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"east"}}
+		}, 7, func(b *model.Binding) {
+			b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "north", Replicas: 1}, {Name: "west", Replicas: 2}}
+			b.Spec.Replicas, b.Spec.ConflictResolution = 3, policyv1alpha1.ConflictOverwrite
+			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart", UID: "u"}
+			model.AddFinalizer(b.Object, model.FinalizerBinding)
+		}, "[{west 2}] 3 Overwrite true false []"},
+		"no longer refused": {nil, -1, func(b *model.Binding) {
+			model.SetUnsupportedFields(b, []string{"spec.failover"})
+			b.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}
+		}, "[{east 0} {west 0}] 0 Abort false false []"},
 		"taken over from another policy": {nil, -1, func(b *model.Binding) {
 			model.Claim(b, model.PolicyKey{Name: "of-cluster"})
 			b.Spec.ConflictResolution, b.Spec.Clusters = policyv1alpha1.ConflictOverwrite, []workv1alpha2.TargetCluster{{Name: "north"}}
@@ -136,6 +150,9 @@ func TestDesiredBinding(t *testing.T) {
 			if model.ClaimOf(b) != p.Key() || !slices.Contains(b.GetFinalizers(), model.FinalizerBinding) || model.TemplateOfBinding(b).Name != "cart" || s.Resource.UID != "u" {
 				t.Errorf("%v, %v, %v", model.ClaimOf(b), b.GetFinalizers(), s.Resource)
 			}
+			if !slices.Equal(model.UnsupportedFieldsOf(b), p.UnsupportedFields()) {
+				t.Errorf("unsupported fields %v", model.UnsupportedFieldsOf(b))
+			}
 			if (have != nil) != (b.GetResourceVersion() == "7") {
 				t.Errorf("resourceVersion %q", b.GetResourceVersion())
 			}
@@ -145,7 +162,7 @@ func TestDesiredBinding(t *testing.T) {
 
 // A dependency that no policy takes is taken over only if all that require it are, whatever it was before.
 func TestWithDependents(t *testing.T) {
-	suspended := &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
+	suspended := &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}
 	deployment := func(name string, resolution policyv1alpha1.ConflictResolution) *model.Binding {
 		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: name})
 		b.Spec.ConflictResolution, b.Spec.Clusters = resolution, []workv1alpha2.TargetCluster{{Name: "west", Replicas: 3}}
@@ -231,7 +248,7 @@ func TestWithoutDependent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dependency := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "settings"})
 			// As it was while pay required it.
-			dependency.Spec.ConflictResolution, dependency.Spec.Suspension = policyv1alpha1.ConflictAbort, &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
+			dependency.Spec.ConflictResolution, dependency.Spec.Suspension = policyv1alpha1.ConflictAbort, &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}
 			for r, clusters := range c.requiredBy {
 				dependency.Spec.RequiredBy = append(dependency.Spec.RequiredBy, workv1alpha2.BindingSnapshot{Namespace: "shop", Name: r, Clusters: targets(clusters)})
 			}

@@ -1,0 +1,139 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// unsupportedField is a field that the schema takes, so that no manifest loses it, and that Fairlead does not act on.
+type unsupportedField struct {
+	path string
+	// remedy is what the user does about the field.
+	remedy string
+	isSet  func(*policyv1alpha1.PropagationSpec) bool
+}
+
+// unsupportedFields of a policy, in the order of the spec.
+var unsupportedFields = []unsupportedField{
+	{"spec.association", "set spec.propagateDeps instead", func(s *policyv1alpha1.PropagationSpec) bool { return s.Association }},
+	{"spec.placement.clusterAffinities", "write one group as spec.placement.clusterAffinity", func(s *policyv1alpha1.PropagationSpec) bool {
+		return len(s.Placement.ClusterAffinities) > 0
+	}},
+	{"spec.placement.clusterAffinity.fieldSelector", "label the Clusters, and select them with labelSelector", func(s *policyv1alpha1.PropagationSpec) bool {
+		return hasFieldSelector(s.Placement.ClusterAffinity)
+	}},
+	{"spec.placement.clusterTolerations", "remove the field", func(s *policyv1alpha1.PropagationSpec) bool { return len(s.Placement.ClusterTolerations) > 0 }},
+	{"spec.placement.spreadConstraints", "remove the field, and name the clusters in spec.placement.clusterAffinity", func(s *policyv1alpha1.PropagationSpec) bool {
+		return len(s.Placement.SpreadConstraints) > 0
+	}},
+	{"spec.placement.replicaScheduling.replicaDivisionPreference: Aggregated", "set it to Weighted", func(s *policyv1alpha1.PropagationSpec) bool {
+		return s.Placement.Divides() && s.Placement.ReplicaScheduling.ReplicaDivisionPreference == policyv1alpha1.DivideAggregated
+	}},
+	{"spec.placement.replicaScheduling.weightPreference.dynamicWeight", "write staticWeightList instead", func(s *policyv1alpha1.PropagationSpec) bool {
+		return s.Placement.Divides() && s.Placement.ReplicaScheduling.WeightPreference != nil && s.Placement.ReplicaScheduling.WeightPreference.DynamicWeight != ""
+	}},
+	{"spec.placement.replicaScheduling.weightPreference.staticWeightList.targetCluster.fieldSelector", "label the Clusters, and select them with labelSelector",
+		func(s *policyv1alpha1.PropagationSpec) bool {
+			if !s.Placement.Divides() || s.Placement.ReplicaScheduling.WeightPreference == nil {
+				return false
+			}
+			for i := range s.Placement.ReplicaScheduling.WeightPreference.StaticWeightList {
+				if hasFieldSelector(&s.Placement.ReplicaScheduling.WeightPreference.StaticWeightList[i].TargetCluster) {
+					return true
+				}
+			}
+			return false
+		}},
+	{"spec.placement.workloadAffinity", "remove the field, and name the clusters of each workload in a policy of its own", func(s *policyv1alpha1.PropagationSpec) bool {
+		return s.Placement.WorkloadAffinity != nil
+	}},
+	{"spec.preemption: Always", "set it to Never, and delete or change the policy that takes the resources now", func(s *policyv1alpha1.PropagationSpec) bool {
+		return s.Preemption == policyv1alpha1.PreemptAlways
+	}},
+	{"spec.activationPreference", "remove the field, and pause the policy while you change it", func(s *policyv1alpha1.PropagationSpec) bool { return s.ActivationPreference != "" }},
+	{"spec.suspension.dispatchingOnClusters", "set spec.suspension.dispatching, or exclude the clusters in spec.placement.clusterAffinity", func(s *policyv1alpha1.PropagationSpec) bool {
+		return s.Suspension != nil && s.Suspension.DispatchingOnClusters != nil && len(s.Suspension.DispatchingOnClusters.ClusterNames) > 0
+	}},
+	{"spec.dependentOverrides", "remove the field; Fairlead has no OverridePolicies", func(s *policyv1alpha1.PropagationSpec) bool { return len(s.DependentOverrides) > 0 }},
+	{"spec.failover", "remove the field; Fairlead moves no resources away from clusters that fail", func(s *policyv1alpha1.PropagationSpec) bool { return s.Failover != nil }},
+	{"spec.schedulePriority", "remove the field; Fairlead places every resource at once", func(s *policyv1alpha1.PropagationSpec) bool { return s.SchedulePriority != nil }},
+}
+
+func hasFieldSelector(affinity *policyv1alpha1.ClusterAffinity) bool {
+	return affinity != nil && affinity.FieldSelector != nil && len(affinity.FieldSelector.MatchExpressions) > 0
+}
+
+// UnsupportedFields are the fields of a policy that Fairlead does not support, in the order of the spec.
+func (p *Policy) UnsupportedFields() []string {
+	var all []string
+	for _, f := range unsupportedFields {
+		if f.isSet(&p.Spec) {
+			all = append(all, f.path)
+		}
+	}
+	return all
+}
+
+// Unsupported is why a policy with fields that Fairlead does not support is not carried out, nil if it has none.
+func (p *Policy) Unsupported() *passage.Reason {
+	return unsupportedReason("the policy", p.UnsupportedFields())
+}
+
+// UnsupportedInBinding is why nothing is written for a binding: its policy, or the binding itself, has fields that Fairlead does not
+// support. Nil if neither has.
+func UnsupportedInBinding(b *model.Binding) *passage.Reason {
+	if claim := model.ClaimOf(b); claim != (model.PolicyKey{}) {
+		return unsupportedReason("policy "+strings.TrimPrefix(claim.String(), "/"), model.UnsupportedFieldsOf(b))
+	}
+	return unsupportedReason("the binding", unsupportedBindingFields(b.Spec))
+}
+
+func unsupportedReason(owner string, paths []string) *passage.Reason {
+	if len(paths) == 0 {
+		return nil
+	}
+	var all []string
+	for _, path := range paths {
+		all = append(all, fmt.Sprintf("%s is not supported: %s", path, remedyFor(path)))
+	}
+	reason := passage.Because(model.ReasonUnsupported, "%s; until %s is corrected, nothing is written to clusters for it", strings.Join(all, "; "), owner)
+	return &reason
+}
+
+func remedyFor(path string) string {
+	for _, f := range unsupportedFields {
+		if f.path == path {
+			return f.remedy
+		}
+	}
+	return "remove the field"
+}
+
+// unsupportedBindingFields are the fields of a binding that no policy has written and that Fairlead does not support.
+func unsupportedBindingFields(s *workv1alpha2.ResourceBindingSpec) []string {
+	var all []string
+	for _, f := range []struct {
+		path string
+		set  bool
+	}{
+		{"spec.components", len(s.Components) > 0},
+		{"spec.gracefulEvictionTasks", len(s.GracefulEvictionTasks) > 0},
+		{"spec.failover", s.Failover != nil},
+		{"spec.rescheduleTriggeredAt", s.RescheduleTriggeredAt != nil},
+		{"spec.suspension.scheduling", s.Suspension != nil && ptr.Deref(s.Suspension.Scheduling, false)},
+		{"spec.schedulePriority", s.SchedulePriority != nil},
+		{"spec.workloadAffinityGroups", s.WorkloadAffinityGroups != nil},
+	} {
+		if f.set {
+			all = append(all, f.path)
+		}
+	}
+	return all
+}
