@@ -29,6 +29,9 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
+// meshGrace is how long what is generated is kept after its Mesh is deleted: `kubectl replace --force` creates the Mesh again.
+const meshGrace = 30 * time.Second
+
 // Name of the passage.
 const Name = "meshservice"
 
@@ -36,7 +39,7 @@ const Name = "meshservice"
 func Caches() []client.Object { return []client.Object{&kumav1alpha1.Mesh{}} }
 
 // RBAC beyond that of generate and consumers.
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=meshes.kuma.io;dataplanes.kuma.io;zoneingresses.kuma.io;meshservices.kuma.io;meshmultizoneservices.kuma.io;hostnamegenerators.kuma.io;meshtimeouts.kuma.io;meshretries.kuma.io;meshcircuitbreakers.kuma.io;meshloadbalancingstrategies.kuma.io;meshhttproutes.kuma.io;meshtcproutes.kuma.io,verbs=get;create;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=meshes.kuma.io;meshconsumerslices.kuma.io;dataplanes.kuma.io;zoneingresses.kuma.io;meshservices.kuma.io;meshmultizoneservices.kuma.io;hostnamegenerators.kuma.io;meshtimeouts.kuma.io;meshretries.kuma.io;meshcircuitbreakers.kuma.io;meshloadbalancingstrategies.kuma.io;meshhttproutes.kuma.io;meshtcproutes.kuma.io,verbs=get;create;patch
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes/status,verbs=patch
 
@@ -70,7 +73,7 @@ func (p *passage) Start(ctx context.Context) error {
 	return inner.Start(ctx)
 }
 
-// waitForMesh waits for the first Mesh. Generated resources of a deleted Mesh also start the passage, which deletes them.
+// waitForMesh waits for the first Mesh. Generated resources and slices of a deleted Mesh also start the passage, which deletes them.
 func (p *passage) waitForMesh(ctx context.Context) error {
 	left := false
 	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
@@ -102,7 +105,7 @@ func (p *passage) waitForMesh(ctx context.Context) error {
 }
 
 func (p *passage) hasGenerated(ctx context.Context) (bool, error) {
-	for _, kind := range []string{kumav1alpha1.DataplaneKind, kumav1alpha1.MeshServiceKind} {
+	for _, kind := range []string{kumav1alpha1.DataplaneKind, kumav1alpha1.MeshServiceKind, kumav1alpha1.MeshConsumerSliceKind} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kumav1alpha1.GroupVersion.WithKind(kind + "List"))
 		made := client.MatchingLabels{kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy}
@@ -140,7 +143,7 @@ func (p *passage) setup(mgr ctrl.Manager) error {
 	engine := snapshot.New(where)
 	store := server.NewStore()
 	store.SetLookup(engine.Lookup)
-	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: store, Grace: p.options.Grace, Ranges: p.options.Ranges}); err != nil {
+	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: store, Grace: p.options.Grace, MeshGrace: meshGrace, Ranges: p.options.Ranges}); err != nil {
 		return fmt.Errorf("set up the generation of MeshServices: %w", err)
 	}
 	publisher := publish.New(mgr.GetCache(), engine, store, where)

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MeshMigration is the record of a switch of consumers.
+// MeshMigration is how far a switch of consumers is. The consumers are recorded in MeshConsumerSlices.
 type MeshMigration struct {
 	// Identity of the intent that is followed.
 	// +optional
@@ -32,13 +32,13 @@ type MeshMigration struct {
 	// +optional
 	Batches int32 `json:"batches,omitempty"`
 
-	// The consumers, and what became of each.
+	// The consumers, as earlier versions recorded them here. They are moved to MeshConsumerSlices, and the field is empty then.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Consumers []MigratedConsumer `json:"consumers,omitempty"`
 
-	// How many of them have been switched over.
+	// How many consumers have been switched over.
 	// +optional
 	Switched int32 `json:"switched"`
 

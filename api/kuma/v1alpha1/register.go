@@ -12,6 +12,7 @@ var GroupVersion = schema.GroupVersion{Group: "kuma.io", Version: "v1alpha1"}
 // The kinds of this group.
 const (
 	MeshKind                      = "Mesh"
+	MeshConsumerSliceKind         = "MeshConsumerSlice"
 	DataplaneKind                 = "Dataplane"
 	ZoneIngressKind               = "ZoneIngress"
 	MeshServiceKind               = "MeshService"
@@ -29,6 +30,7 @@ const (
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&Mesh{}, &MeshList{},
+		&MeshConsumerSlice{}, &MeshConsumerSliceList{},
 		&Dataplane{}, &DataplaneList{},
 		&ZoneIngress{}, &ZoneIngressList{},
 		&MeshService{}, &MeshServiceList{},

@@ -48,8 +48,8 @@ func requestFor(mesh string) reconcile.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Name: mesh}}
 }
 
-func meshOf(_ context.Context, dataplane client.Object) []reconcile.Request {
-	return []reconcile.Request{requestFor(desired.MeshOf(dataplane))}
+func meshOf(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{requestFor(desired.MeshOf(object))}
 }
 
 // consumerChanged drops updates of a Dataplane that change neither its mesh nor its consumer.

@@ -1,5 +1,5 @@
 // Package consumers switches the consumers of a mesh from kuma.io/service tags to MeshServices, in batches, and back. The
-// switched consumers are recorded in the status of the Mesh, from which xds builds the configuration of their proxies.
+// switched consumers are recorded in MeshConsumerSlices, from which xds builds the configuration of their proxies.
 package consumers
 
 import (
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -50,19 +51,27 @@ const (
 )
 
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes;dataplanes,verbs=list;watch
+// +kubebuilder:rbac:groups=kuma.io,resources=meshconsumerslices,verbs=list;watch;create;update;delete
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Setup adds the controller to the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	// A batch is recorded in several slices: a decision from a cache that lacks one of them would start too many consumers.
+	c, err := kube.NewConsistentClient(mgr, client.CacheOptions{Reader: mgr.GetCache()})
+	if err != nil {
+		return err
+	}
 	r := &reconciler{
-		client: mgr.GetClient(), recorder: mgr.GetEventRecorder("fairlead.dev/" + Passage), options: o, started: sync.OnceValue(time.Now),
+		client: c, recorder: mgr.GetEventRecorder("fairlead.dev/" + Passage), options: o, started: sync.OnceValue(time.Now),
+		absent: absentMeshes{},
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("mesh-consumers").
 		WithLogConstructor(kube.Logger(mgr, "consumers", kumav1alpha1.MeshKind)).
 		For(&kumav1alpha1.Mesh{}).
+		Watches(&kumav1alpha1.MeshConsumerSlice{}, kube.EnqueueAfter(ackDebounce, meshOf)).
 		Watches(&kumav1alpha1.Dataplane{}, kube.EnqueueAfter(consumerDebounce, meshOf), builder.WithPredicates(consumerChanged))
 	if o.Serving && o.Changes != nil {
 		b = b.WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
@@ -83,38 +92,53 @@ type reconciler struct {
 	acks     ackWatcher
 	// started is when this process began to serve.
 	started func() time.Time
+	// absent is used by Reconcile only, which has one worker.
+	absent absentMeshes
 }
 
 // Reconcile observes, plans, applies and reports one mesh.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	started := r.started()
+	started, now := r.started(), time.Now()
 	mesh := &kumav1alpha1.Mesh{}
 	if err := r.client.Get(ctx, request.NamespacedName, mesh); err != nil {
 		r.acks.watch(request.Name, nil)
 		deleteMetrics(request.Name)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		if !apierrors.IsNotFound(err) {
+			return ctrl.Result{}, err
+		}
+		again, err := r.forgetAbsent(ctx, request.Name, now)
+		return ctrl.Result{RequeueAfter: again}, err
 	}
-	if _, asked := mesh.Annotations[kumav1alpha1.AnnotationMigrate]; !asked && mesh.Status.Migration == nil || !mesh.DeletionTimestamp.IsZero() {
+	delete(r.absent, mesh.Name)
+	recorded, err := listSlices(ctx, r.client, mesh.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	_, asked := mesh.Annotations[kumav1alpha1.AnnotationMigrate]
+	if !asked && mesh.Status.Migration == nil && len(recorded) == 0 || !mesh.DeletionTimestamp.IsZero() {
 		r.acks.watch(mesh.Name, nil)
 		deleteMetrics(mesh.Name)
 		return ctrl.Result{}, nil
 	}
-	o, ok := r.observe(mesh)
+	o, ok := r.observe(mesh, recorded)
 	if !ok {
 		// A proxy without a published configuration must not count as absent.
 		return ctrl.Result{RequeueAfter: publishRequeueDelay}, nil
 	}
+	if mesh.Status.Migration != nil && len(mesh.Status.Migration.Consumers) > 0 {
+		_, err := r.apply(ctx, mesh, recorded, moveRecord(o), now)
+		return ctrl.Result{RequeueAfter: publishRequeueDelay}, client.IgnoreNotFound(err)
+	}
 	o.Started = started
-	now := time.Now()
 	d := Decide(o, now)
 	// Watch the proxies before the switch is published, so that no acknowledgement is missed.
 	r.acks.watch(mesh.Name, d.Watched)
-	changed, err := r.apply(ctx, mesh, d, now)
-	if err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
+	changed, err := r.apply(ctx, mesh, recorded, d, now)
 	if changed {
 		r.recordEvents(mesh, d.Events)
+	}
+	if err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	setMetrics(mesh.Name, d.Record)
 	return ctrl.Result{RequeueAfter: requeueAfter(d, now)}, nil

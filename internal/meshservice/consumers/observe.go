@@ -1,15 +1,22 @@
 package consumers
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // observe reads what is published and connected; false while the mesh is not published.
-func (r *reconciler) observe(mesh *kumav1alpha1.Mesh) (o Observed, ok bool) {
-	o = Observed{Mesh: mesh, Serving: r.options.Serving, Timeout: r.options.Timeout}
+func (r *reconciler) observe(mesh *kumav1alpha1.Mesh, recorded []kumav1alpha1.MeshConsumerSlice) (o Observed, ok bool) {
+	o = Observed{Mesh: WithRecord(mesh, recorded), Slices: recorded, Serving: r.options.Serving, Timeout: r.options.Timeout}
 	if !o.Serving {
 		return o, true
 	}
@@ -22,7 +29,9 @@ func (r *reconciler) observe(mesh *kumav1alpha1.Mesh) (o Observed, ok bool) {
 
 // Observed is the input of Decide.
 type Observed struct {
-	Mesh *kumav1alpha1.Mesh
+	// Mesh is the Mesh with the record of its Slices.
+	Mesh   *kumav1alpha1.Mesh
+	Slices []kumav1alpha1.MeshConsumerSlice
 	// Serving says that this process serves xDS.
 	Serving bool
 	// Proxies are those of the mesh, and Connection returns the state of each.
@@ -34,4 +43,24 @@ type Observed struct {
 	Started time.Time
 	// Timeout is how long proxies may take to acknowledge.
 	Timeout time.Duration
+}
+
+// listSlices returns the slices of a Mesh, sorted by name; none in a cluster that does not have the kind yet.
+func listSlices(ctx context.Context, reader client.Reader, mesh string) ([]kumav1alpha1.MeshConsumerSlice, error) {
+	var list kumav1alpha1.MeshConsumerSliceList
+	err := reader.List(ctx, &list, client.MatchingLabels{kumav1alpha1.LabelMesh: mesh})
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the MeshConsumerSlices of Mesh %s: %w", mesh, err)
+	}
+	slices.SortFunc(list.Items, func(a, b kumav1alpha1.MeshConsumerSlice) int { return cmp.Compare(a.Name, b.Name) })
+	return list.Items, nil
+}
+
+// ReadRecord returns a Mesh with the record of its slices, as WithRecord does.
+func ReadRecord(ctx context.Context, reader client.Reader, mesh *kumav1alpha1.Mesh) (*kumav1alpha1.Mesh, error) {
+	all, err := listSlices(ctx, reader, mesh.Name)
+	return WithRecord(mesh, all), err
 }

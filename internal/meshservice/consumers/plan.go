@@ -45,6 +45,8 @@ type planner struct {
 	intent  *Intent
 	invalid error
 	record  *kumav1alpha1.MeshMigration
+	// stamps are what each recorded consumer has followed.
+	stamps map[string]stamp
 	// consumers are the proxies of each consumer, by name.
 	consumers map[string][]model.Proxy
 	deadline  time.Time
@@ -90,7 +92,7 @@ func Decide(o Observed, now time.Time) Decision {
 const codeReconnecting passage.Code = "Reconnecting"
 
 func newPlanner(o Observed, now time.Time) *planner {
-	p := &planner{Observed: o, now: now, consumers: map[string][]model.Proxy{}, watched: map[model.ProxyID]bool{}}
+	p := &planner{Observed: o, now: now, stamps: stampsOf(o.Slices), consumers: map[string][]model.Proxy{}, watched: map[model.ProxyID]bool{}}
 	p.intent, p.invalid = IntentOf(o.Mesh)
 	if p.record = o.Mesh.Status.Migration.DeepCopy(); p.record == nil {
 		p.record = &kumav1alpha1.MeshMigration{}
@@ -107,10 +109,10 @@ func newPlanner(o Observed, now time.Time) *planner {
 // update brings the record up to the intent and the existing consumers.
 func (p *planner) update() {
 	retry := p.Mesh.Annotations[fairlead.AnnotationRetry]
-	if p.intent != nil && p.intent.ID != p.record.Intent {
-		startIntent(p.record, *p.intent, retry, p.now)
+	if p.intent != nil && (p.intent.ID != p.record.Intent || p.hasOtherIntents()) {
+		startIntent(p.record, *p.intent, retry, p.now, p.stamps)
 	}
-	retryFailed(p.record, p.intent, retry, p.now)
+	retryFailed(p.record, p.intent, retry, p.now, p.stamps)
 	if p.record.Revert || !p.Serving {
 		return
 	}
@@ -119,6 +121,16 @@ func (p *planner) update() {
 	if p.intent != nil && (p.Mesh.Mode() == kumav1alpha1.ModeReachableBackendRefs || p.record.Phase != string(passage.Completed)) {
 		addConsumers(p.record, p.intent, slices.Collect(maps.Keys(p.consumers)), p.now)
 	}
+}
+
+// hasOtherIntents says that a slice has not followed the intent: a process died while it started it.
+func (p *planner) hasOtherIntents() bool {
+	for _, s := range p.stamps {
+		if s.intent != p.intent.ID {
+			return true
+		}
+	}
+	return false
 }
 
 // revertsAtOnce holds in a Disabled mesh, whose proxies have no MeshServices anyway.

@@ -18,7 +18,7 @@ type Progress struct {
 	Requested, Observed bool
 }
 
-// ReadProgress reads the progress from a Mesh.
+// ReadProgress reads the progress from a Mesh of WithRecord.
 func ReadProgress(mesh *kumav1alpha1.Mesh) Progress {
 	intent, err := IntentOf(mesh)
 	record := mesh.Status.Migration
@@ -45,7 +45,7 @@ func PlanBatches(mesh *kumav1alpha1.Mesh, intent Intent, consumers []string, now
 	if record == nil {
 		record = &kumav1alpha1.MeshMigration{}
 	}
-	startIntent(record, intent, "", now)
+	startIntent(record, intent, "", now, nil)
 	if !intent.Revert {
 		addConsumers(record, &intent, consumers, now)
 	}

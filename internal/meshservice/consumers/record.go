@@ -12,32 +12,28 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Switched returns the consumers of a mesh whose proxies reach MeshServices beyond those that they list.
-func Switched(mesh *kumav1alpha1.Mesh) map[string]bool {
-	switched := map[string]bool{}
-	if record := mesh.Status.Migration; record != nil {
-		for i := range record.Consumers {
-			if record.Consumers[i].Switched {
-				switched[record.Consumers[i].Name] = true
-			}
-		}
-	}
-	return switched
-}
-
-// startIntent starts the record of a new intent.
-func startIntent(record *kumav1alpha1.MeshMigration, intent Intent, retry string, now time.Time) {
-	wasRevert := record.Revert
+// startIntent starts the record of a new intent. Consumers whose stamp says that they follow it already stay as they are; those
+// without a stamp have followed what the record says.
+func startIntent(record *kumav1alpha1.MeshMigration, intent Intent, retry string, now time.Time, stamps map[string]stamp) {
+	before := stampOf(record)
 	consumers := record.Consumers
 	*record = kumav1alpha1.MeshMigration{
 		Intent: intent.ID, Retry: retry, Revert: intent.Revert, BatchSize: intent.BatchSize, DelaySeconds: intent.delaySeconds(),
 	}
 	for _, c := range consumers {
+		followed, stamped := stamps[c.Name]
+		if !stamped {
+			followed = before
+		}
+		if followed.intent == intent.ID {
+			record.Consumers = append(record.Consumers, c)
+			continue
+		}
 		becomes := stateWhenSwitching
 		if intent.Revert {
 			becomes = stateWhenReverting
 		}
-		state := becomes(c, wasRevert, intent.includes(c.Name))
+		state := becomes(c, followed.revert, intent.includes(c.Name))
 		if state == "" {
 			continue
 		}
@@ -93,14 +89,20 @@ func setState(c *kumav1alpha1.MigratedConsumer, state kumav1alpha1.ConsumerState
 	}
 }
 
-// retryFailed resets failed consumers if a retry was requested.
-func retryFailed(record *kumav1alpha1.MeshMigration, intent *Intent, retry string, now time.Time) {
-	if retry == "" || retry == record.Retry {
+// retryFailed resets the failed consumers that have not followed a retry.
+func retryFailed(record *kumav1alpha1.MeshMigration, intent *Intent, retry string, now time.Time, stamps map[string]stamp) {
+	before := record.Retry
+	if retry == "" {
 		return
 	}
 	record.Retry = retry
 	for i := range record.Consumers {
-		if c := &record.Consumers[i]; c.State == kumav1alpha1.ConsumerFailed && intent.includes(c.Name) {
+		c := &record.Consumers[i]
+		followed := before
+		if s, stamped := stamps[c.Name]; stamped {
+			followed = s.retry
+		}
+		if followed != retry && c.State == kumav1alpha1.ConsumerFailed && intent.includes(c.Name) {
 			c.Batch = 0
 			setState(c, kumav1alpha1.ConsumerWaiting, now)
 		}
@@ -121,7 +123,7 @@ func addConsumers(record *kumav1alpha1.MeshMigration, intent *Intent, consumers 
 		setState(&c, kumav1alpha1.ConsumerWaiting, now)
 		record.Consumers = append(record.Consumers, c)
 	}
-	slices.SortFunc(record.Consumers, func(a, b kumav1alpha1.MigratedConsumer) int { return cmp.Compare(a.Name, b.Name) })
+	sortConsumers(record)
 }
 
 // maxAbsent is how many consumers without a proxy stay in the record: one that is scaled to zero, or whose only pod is

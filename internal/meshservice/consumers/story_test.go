@@ -2,6 +2,7 @@ package consumers
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -175,6 +176,25 @@ func stories() map[string]story {
 			})
 			w.on(80, "all are generated", func() { setMode(w.mesh, kumav1alpha1.ModeReachableBackendRefs) })
 		}},
+		"mesh-replaced": {"The Mesh is deleted and created again, without the annotation, while a batch is underway. Whoever is switched stays so, the batch is seen through, and it goes on when somebody asks again.", func(w *world) {
+			w.shop()
+			w.asks(0, twos)
+			w.on(35, "kubectl replace --force -f mesh.yaml", func() { w.replace(map[string]string{}) })
+			w.asks(120, Intent{ID: "two", BatchSize: 2})
+		}},
+		"mesh-replaced-with-annotations": {"The Mesh is deleted and created again with its annotations: it goes on where it was. A consumer that failed is not tried again, and a retry that was followed is none.", func(w *world) {
+			w.shop()
+			w.deploy("c", 1, refuses)
+			w.asks(0, twos)
+			w.on(50, "fairlead retry mesh default", func() { w.annotate(fairlead.AnnotationRetry, "again") })
+			w.on(120, "kubectl get mesh default -o yaml | kubectl replace --force -f -", func() { w.replace(maps.Clone(w.mesh.Annotations)) })
+		}},
+		"mesh-replaced-when-reverting": {"The Mesh is deleted and created again with its annotations while consumers go back.", func(w *world) {
+			w.shop()
+			w.asks(0, Intent{ID: "one", BatchSize: 5})
+			w.on(60, "fairlead migrate mesh default --revert --batch-size 2", func() { w.ask(back) })
+			w.on(62, "kubectl get mesh default -o yaml | kubectl replace --force -f -", func() { w.replace(maps.Clone(w.mesh.Annotations)) })
+		}},
 		"withdrawn": {"The annotation is removed halfway: what is switched stays so, and nothing more starts.", func(w *world) {
 			w.shop()
 			w.asks(0, twos)
@@ -210,7 +230,7 @@ func TestStory(t *testing.T) {
 // end is a record without what times and crashes make of it.
 func end(w *world) map[string]string {
 	ends := map[string]string{}
-	if record := w.mesh.Status.Migration; record != nil {
+	if record := w.record().Status.Migration; record != nil {
 		ends[""] = record.Intent + " " + record.Phase
 		for _, c := range record.Consumers {
 			ends[c.Name] = string(c.State)
@@ -231,7 +251,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 			for k := 1; k <= undisturbed.writes; k++ {
 				w := newWorld(t)
 				s.setup(w)
-				w.diesAfter[k] = true
+				w.diesAfterWrite[k] = true
 				w.run()
 				if diff := cmp.Diff(end(undisturbed), end(w)); diff != "" {
 					t.Errorf("killed after write %d it ends elsewhere (-undisturbed +killed):\n%s\n%s", k, diff, w.log.String())

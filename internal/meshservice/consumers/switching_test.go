@@ -120,7 +120,7 @@ func TestFollow(t *testing.T) {
 		if !c.meant {
 			intent.Consumers = []string{"b"}
 		}
-		startIntent(record, intent, "", epoch)
+		startIntent(record, intent, "", epoch, nil)
 		got := gone
 		if len(record.Consumers) == 1 {
 			got = record.Consumers[0].State

@@ -24,6 +24,7 @@ type world struct {
 	t       *testing.T
 	now     time.Time
 	mesh    *kumav1alpha1.Mesh
+	slices  map[string]kumav1alpha1.MeshConsumerSlice
 	proxies map[string]*proxy
 	coming  []happening
 	// The process: when it started, what its feed has sent, and whether it runs.
@@ -32,11 +33,11 @@ type world struct {
 	up      bool
 	life    int
 	serving bool
-	writes  int
-	// diesAfter are the writes after which the process is killed.
-	diesAfter map[int]bool
-	log       strings.Builder
-	reported  string
+	// diesAfter are the decisions, and diesAfterWrite the single writes, after which the process is killed.
+	decisions, writes         int
+	diesAfter, diesAfterWrite map[int]bool
+	log                       strings.Builder
+	reported                  string
 }
 
 type proxy struct {
@@ -66,7 +67,8 @@ const (
 func newWorld(t *testing.T) *world {
 	return &world{
 		t: t, now: epoch, started: epoch.Add(-time.Hour), up: true, serving: true, sent: map[string]bool{},
-		proxies: map[string]*proxy{}, diesAfter: map[int]bool{}, mesh: makeMesh(kumav1alpha1.ModeReachableBackendRefs),
+		proxies: map[string]*proxy{}, diesAfter: map[int]bool{}, diesAfterWrite: map[int]bool{},
+		slices: map[string]kumav1alpha1.MeshConsumerSlice{}, mesh: makeMesh(kumav1alpha1.ModeReachableBackendRefs),
 	}
 }
 
@@ -172,9 +174,28 @@ func (w *world) asks(second int, intent Intent) {
 	w.on(second, reported, func() { w.ask(intent) })
 }
 
+// recorded are the slices, and record the Mesh with what they record.
+func (w *world) recorded() []kumav1alpha1.MeshConsumerSlice {
+	var all []kumav1alpha1.MeshConsumerSlice
+	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
+		slice := w.slices[name]
+		all = append(all, *slice.DeepCopy())
+	}
+	return all
+}
+
+func (w *world) record() *kumav1alpha1.Mesh { return WithRecord(w.mesh.DeepCopy(), w.recorded()) }
+
+// replace is `kubectl replace --force`: the Mesh is deleted, and another one created of the manifest.
+func (w *world) replace(annotations map[string]string) {
+	mode := w.mesh.Mode()
+	w.mesh = makeMesh(mode)
+	w.mesh.UID, w.mesh.Annotations = "another", annotations
+}
+
 func (w *world) observe() Observed {
 	o := Observed{
-		Mesh: w.mesh.DeepCopy(), Serving: w.serving, Sent: w.sent, Started: w.started, Timeout: timeout,
+		Mesh: w.record(), Slices: w.recorded(), Serving: w.serving, Sent: w.sent, Started: w.started, Timeout: timeout,
 		Connection: func(id model.ProxyID) model.Connection { return w.proxies[id.Name].connection },
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.proxies)) {
@@ -211,17 +232,42 @@ func (w *world) look() time.Time {
 	if !w.up {
 		return time.Time{}
 	}
-	d := Decide(w.observe(), w.now)
-	before := w.mesh.Status.DeepCopy()
-	w.mesh.Status.Migration = d.Record
-	if d.Condition != nil {
-		d.Condition.LastTransitionTime = metav1.NewTime(w.now)
-		meta.SetStatusCondition(&w.mesh.Status.Conditions, *d.Condition)
+	o := w.observe()
+	d := Decide(o, w.now)
+	if d.Condition == nil {
+		return d.RequeueAt
 	}
-	if !equality.Semantic.DeepEqual(before, &w.mesh.Status) {
-		w.writes++
-		w.report(d)
-		if w.diesAfter[w.writes] {
+	d.Condition.LastTransitionTime = metav1.NewTime(w.now)
+	changed := false
+	write := func(do func()) (goesOn bool) {
+		do()
+		if w.writes++; !changed {
+			changed = true
+			w.report(d)
+		}
+		if w.diesAfterWrite[w.writes] {
+			w.crash()
+			return false
+		}
+		return true
+	}
+	for _, one := range sliceWrites(w.mesh.Name, o.Slices, d.Record) {
+		if !write(func() {
+			if w.slices[one.slice.Name] = *one.slice; one.action == deleteSlice {
+				delete(w.slices, one.slice.Name)
+			}
+		}) {
+			return time.Time{}
+		}
+	}
+	now := w.mesh.Status.DeepCopy()
+	now.Migration = withoutConsumers(d.Record)
+	meta.SetStatusCondition(&now.Conditions, *d.Condition)
+	if !equality.Semantic.DeepEqual(&w.mesh.Status, now) && !write(func() { w.mesh.Status = *now }) {
+		return time.Time{}
+	}
+	if changed {
+		if w.decisions++; w.diesAfter[w.decisions] {
 			w.crash()
 			return time.Time{}
 		}
@@ -237,7 +283,7 @@ func (w *world) send() {
 		if w.life != life {
 			return
 		}
-		w.sent = Switched(w.mesh)
+		w.sent = Switched(w.record())
 		for _, name := range slices.Sorted(maps.Keys(w.proxies)) {
 			if p := w.proxies[name]; p.connection.Connected && p.configured != w.sent[p.Consumer] {
 				w.configure(p)
@@ -253,7 +299,7 @@ func (w *world) crash() {
 		p.connection = model.Connection{}
 	}
 	w.after(downtime, "the operator is back", func() {
-		w.up, w.started, w.sent = true, w.now, Switched(w.mesh)
+		w.up, w.started, w.sent = true, w.now, Switched(w.record())
 		for _, name := range slices.Sorted(maps.Keys(w.proxies)) {
 			p := w.proxies[name]
 			w.after(returning, "", func() { w.connect(p) })
@@ -263,7 +309,7 @@ func (w *world) crash() {
 
 // check holds whatever happens: no more than a batch is on its way, and whoever is is known by its proxies.
 func (w *world) check() {
-	record := w.mesh.Status.Migration
+	record := w.record().Status.Migration
 	if record == nil {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
@@ -29,7 +30,11 @@ func Load(ctx context.Context, reader client.Reader, name string, where desired.
 	if err := reader.Get(ctx, key, &tags); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get ConfigMap %s: %w", key, err)
 	}
-	w := NewMeshState(&mesh, &tags, where)
+	recorded, err := consumers.ReadRecord(ctx, reader, &mesh)
+	if err != nil {
+		return nil, err
+	}
+	w := NewMeshState(recorded, &tags, where)
 	kinds := []client.ObjectList{
 		&kumav1alpha1.MeshServiceList{}, &kumav1alpha1.MeshMultiZoneServiceList{}, &kumav1alpha1.HostnameGeneratorList{},
 		&kumav1alpha1.DataplaneList{}, &kumav1alpha1.ZoneIngressList{},

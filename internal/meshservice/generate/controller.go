@@ -36,6 +36,8 @@ type Options struct {
 	Connections Connections
 	// Grace is how long an unserved MeshService or VIP is kept.
 	Grace time.Duration
+	// MeshGrace is how long what is generated is kept after the Mesh is deleted.
+	MeshGrace time.Duration
 	// Ranges are the CIDRs of VIPs; an empty one is the default.
 	Ranges desired.Ranges
 }
@@ -53,6 +55,8 @@ type reconciler struct {
 	recorder events.EventRecorder
 	now      func() time.Time
 	events   *kube.EventDedup[eventSubject]
+	// deleted are the Meshes that were deleted a moment ago.
+	deleted *deletedMeshes
 	// stalls is used by the controller of Meshes only.
 	stalls stallDetector
 	// owners are the owners of ReplicaSets and Jobs by UID, which never change.
@@ -74,7 +78,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	ctx := context.Background()
 	r := &reconciler{
 		Options: options, cache: mgr.GetCache(), live: mgr.GetAPIReader(), records: mgr.GetClient(), now: time.Now,
-		events: &kube.EventDedup[eventSubject]{}, stalls: stallDetector{}, owners: lru.New(maxOwners),
+		events: &kube.EventDedup[eventSubject]{}, stalls: stallDetector{}, deleted: newDeletedMeshes(), owners: lru.New(maxOwners),
 		recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
 	}
 	var err error
@@ -108,9 +112,12 @@ func newController(mgr ctrl.Manager, name string, workers int) *builder.Builder 
 	})
 }
 
-// complete completes a controller, which requeues on conflict.
+// complete completes a controller, which requeues on conflict and while a Mesh may be created again.
 func complete(b *builder.Builder, watched string, f reconcile.Func) error {
-	if err := b.Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: f}); err != nil {
+	wait := reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		return requeueWhileDeleted(f(ctx, request))
+	})
+	if err := b.Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: wait}); err != nil {
 		return fmt.Errorf("watch %s: %w", watched, err)
 	}
 	return nil

@@ -75,16 +75,22 @@ func metadataOf(apiVersion, kind string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}
 }
 
-// modeOf returns the mode of a mesh, and whether the Mesh exists.
+// modeOf returns the mode of a mesh, and whether the Mesh exists. For a Mesh that was deleted a moment ago, it returns a
+// meshDeletedError.
 func (r *reconciler) modeOf(ctx context.Context, name string) (kumav1alpha1.Mode, bool, error) {
 	var mesh kumav1alpha1.Mesh
-	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &mesh, client.UnsafeDisableDeepCopy); err != nil {
-		return kumav1alpha1.ModeDisabled, false, client.IgnoreNotFound(err)
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &mesh, client.UnsafeDisableDeepCopy)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return kumav1alpha1.ModeDisabled, false, err
+	case err == nil && mesh.DeletionTimestamp == nil:
+		r.deleted.exists(name)
+		return mesh.Mode(), true, nil
 	}
-	if mesh.DeletionTimestamp != nil {
-		return kumav1alpha1.ModeDisabled, false, nil
+	if left := r.deleted.remaining(name, r.MeshGrace, r.now()); left > 0 {
+		return kumav1alpha1.ModeDisabled, false, meshDeletedError{name, left}
 	}
-	return mesh.Mode(), true, nil
+	return kumav1alpha1.ModeDisabled, false, nil
 }
 
 // pointersTo returns the addresses of the items of a list.

@@ -6,9 +6,13 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/consumers"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -29,22 +33,27 @@ func (s *stage) migrate(t testing.TB, args ...string) {
 func (s *stage) standing(t testing.TB, want map[string]kumav1alpha1.ConsumerState) *kumav1alpha1.MeshMigration {
 	t.Helper()
 	mesh := s.meshObject()
+	var record *kumav1alpha1.MeshMigration
 	s.until(t, mesh, func() error {
-		if mesh.Status.Migration == nil {
+		recorded, err := consumers.ReadRecord(t.Context(), s, mesh)
+		if err != nil {
+			return err
+		}
+		if record = recorded.Status.Migration; record == nil {
 			return fmt.Errorf("Mesh %s has no record: %+v", s.mesh, mesh.Status.Conditions)
 		}
 		states := map[string]kumav1alpha1.ConsumerState{}
-		for _, c := range mesh.Status.Migration.Consumers {
+		for _, c := range record.Consumers {
 			states[c.Name] = c.State
 		}
 		for name, state := range want {
 			if got := states[s.consumer(name)]; got != state {
-				return fmt.Errorf("%s is %q, want %s: %+v", name, got, state, mesh.Status.Migration)
+				return fmt.Errorf("%s is %q, want %s: %+v", name, got, state, record)
 			}
 		}
 		return nil
 	})
-	return mesh.Status.Migration
+	return record
 }
 
 func (s *stage) concludes(t testing.TB, status metav1.ConditionStatus, reason string, fragments ...string) {
@@ -187,4 +196,69 @@ func TestStoryOperatorKilled(t *testing.T) {
 	}
 	s.concludes(t, metav1.ConditionTrue, kumav1alpha1.ReasonSwitched)
 	wait.Until(t, func(context.Context) error { return cart.end() })
+}
+
+// replace is what `kubectl replace --force` does: the Mesh is deleted, and another one created from the same manifest. The
+// test waits in between until Kubernetes has noticed the deletion, and so the operator has had the time to.
+func (s *stage) replace(t testing.TB) {
+	t.Helper()
+	before := s.meshObject()
+	if err := s.read(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), s.meshObject()); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, func(ctx context.Context) error {
+		vips := &corev1.ConfigMap{}
+		if err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: desired.VIPConfigMap(s.mesh)}, vips); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("ConfigMap %s is not collected yet: %w", desired.VIPConfigMap(s.mesh), err)
+		}
+		return nil
+	})
+	again := s.meshObject()
+	again.Spec = before.Spec
+	if err := s.Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if again.UID == before.UID {
+		t.Fatal("it is the same Mesh")
+	}
+}
+
+// TestReplacedMesh: the Mesh is replaced by force while a batch is open. Nobody is switched back, not for a moment, and the
+// streams of the proxies stay open.
+func TestReplacedMesh(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, kumav1alpha1.ModeReachableBackendRefs)
+	tag, cluster := s.tag("backend"), s.cluster("backend")
+	later := s.connect(t, s.runs(t, deployment("later", 0)))
+	s.cart.reaches(t, []string{tag}, []string{cluster})
+	s.until(t, meshService("backend", nil), func() error { return nil })
+
+	s.checkout.hear(false)
+	s.migrate(t, "--batch-size", "1")
+	s.standing(t, map[string]kumav1alpha1.ConsumerState{
+		"cart": kumav1alpha1.ConsumerSwitched, "checkout": kumav1alpha1.ConsumerSwitching, "later": kumav1alpha1.ConsumerWaiting,
+	})
+	s.cart.reaches(t, []string{tag, cluster}, nil)
+
+	s.replace(t)
+	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonWithdrawn, "stay switched")
+	s.enter(t, unfinished, "status", nil, s.consumer("cart")+" Switched", s.consumer("checkout")+" Switching", s.consumer("later")+" Waiting")
+	s.checkout.hear(true)
+	s.standing(t, map[string]kumav1alpha1.ConsumerState{
+		"cart": kumav1alpha1.ConsumerSwitched, "checkout": kumav1alpha1.ConsumerSwitched, "later": kumav1alpha1.ConsumerWaiting,
+	})
+	later.reaches(t, []string{tag}, []string{cluster})
+	for _, p := range []*proxy{s.cart, s.checkout} {
+		p.reaches(t, []string{tag, cluster}, nil)
+		if lost := p.lostClusters(); len(lost) > 0 {
+			t.Errorf("%s has lost %q", p.id, lost)
+		}
+	}
+
+	s.migrate(t, "--batch-size", "1")
+	s.concludes(t, metav1.ConditionTrue, kumav1alpha1.ReasonSwitched, "4 of 4")
+	later.reaches(t, []string{tag, cluster}, nil)
 }

@@ -41,6 +41,8 @@ type proxy struct {
 	// last are the latest answers, the ones that it has not acknowledged among them.
 	last  map[resource.Type]*discoveryv3.DiscoveryResponse
 	ended error
+	// lost are the clusters that it was given once, and no longer.
+	lost []string
 }
 
 // connect starts a proxy that goes with the test.
@@ -114,6 +116,7 @@ func (p *proxy) take(answer *discoveryv3.DiscoveryResponse) {
 	}
 	p.mu.Lock()
 	p.last[t] = answer
+	before := p.got[t]
 	if p.got[t] == nil || t == resource.Cluster || t == resource.Listener {
 		p.got[t] = map[string][]byte{} // those two are told as a whole
 	}
@@ -124,6 +127,11 @@ func (p *proxy) take(answer *discoveryv3.DiscoveryResponse) {
 		names = append(names, routes...)
 		if t == resource.Cluster {
 			names = append(names, name)
+		}
+	}
+	for name := range before {
+		if _, kept := p.got[t][name]; t == resource.Cluster && !kept {
+			p.lost = append(p.lost, name)
 		}
 	}
 	deaf, against := p.deaf, p.against
@@ -259,6 +267,13 @@ func (p *proxy) decode(t resource.Type, name string, into proto.Message) bool {
 	defer p.mu.Unlock()
 	body, found := p.got[t][name]
 	return found && proto.Unmarshal(body, into) == nil
+}
+
+// lostClusters are those that the proxy was given once, and no longer.
+func (p *proxy) lostClusters() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.lost)
 }
 
 // end is why the stream ended, nil while it has not.

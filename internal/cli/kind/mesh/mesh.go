@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -95,9 +96,13 @@ func (k *Kind) ValidateFlags() error {
 	return nil
 }
 
+// getMesh reads a Mesh, and the record of its consumers.
 func getMesh(ctx context.Context, reader client.Reader, r connect.Resource) (*kumav1alpha1.Mesh, error) {
 	mesh := &kumav1alpha1.Mesh{}
-	return mesh, r.Get(ctx, reader, mesh)
+	if err := r.Get(ctx, reader, mesh); err != nil {
+		return nil, err
+	}
+	return consumers.ReadRecord(ctx, reader, mesh)
 }
 
 func (*Kind) Status(ctx context.Context, reader client.Reader, r connect.Resource) (render.Status, error) {
@@ -108,15 +113,16 @@ func (*Kind) Status(ctx context.Context, reader client.Reader, r connect.Resourc
 	return newStatus(mesh, time.Now()), nil
 }
 
-// Watch keeps a copy of one Mesh.
+// Watch keeps a copy of one Mesh and the record of its consumers.
 func (k *Kind) Watch(ctx context.Context, r connect.Resource) (kind.Watch, error) {
 	if _, err := getMesh(ctx, r.Cluster.Client, r); err != nil {
 		return kind.Watch{}, err
 	}
 	options := cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&kumav1alpha1.Mesh{}: {Field: fields.OneTermEqualSelector("metadata.name", r.Key.Name)},
+		&kumav1alpha1.Mesh{}:              {Field: fields.OneTermEqualSelector("metadata.name", r.Key.Name)},
+		&kumav1alpha1.MeshConsumerSlice{}: {Label: labels.SelectorFromSet(labels.Set{kumav1alpha1.LabelMesh: r.Key.Name})},
 	}}
-	return kind.NewCachedWatch(ctx, r, options, []client.Object{&kumav1alpha1.Mesh{}}, k.Status)
+	return kind.NewCachedWatch(ctx, r, options, []client.Object{&kumav1alpha1.Mesh{}, &kumav1alpha1.MeshConsumerSlice{}}, k.Status)
 }
 
 // Retry changes an annotation: the operator retries when the value is another one.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,6 +43,11 @@ type Publisher struct {
 
 	mu     sync.Mutex
 	meshes map[string]meshState
+	// recorded are the switched consumers by mesh and MeshConsumerSlice. They outlive the Mesh, which may be created again.
+	recorded map[string]map[string]map[string]bool
+	// switched are those of the engine by mesh, and stale the meshes that have others recorded. Both are used by flush.
+	switched map[string]map[string]bool
+	stale    map[string]bool
 
 	problemsMu sync.Mutex
 	// problems are those since the last flush, by mesh.
@@ -49,17 +56,27 @@ type Publisher struct {
 
 // meshState is how far a mesh is published.
 type meshState struct {
-	// served says that the VIPs are recorded, and published that all proxies have got a configuration since.
-	served, published bool
-	// switched are the switched consumers, nil without a Mesh, and sent those of the published configurations.
-	switched, sent map[string]bool
+	// exists says that there is a Mesh, with this UID.
+	exists bool
+	uid    types.UID
+	// recorded says that the VIPs are recorded, for the Mesh with this UID.
+	recorded    bool
+	recordedFor types.UID
+	// published says that all proxies have got a configuration since the mesh is served.
+	published bool
+	// sent are the switched consumers of the published configurations, nil before the first.
+	sent map[string]bool
 }
+
+// served says that the mesh has its VIPs. Those of a Mesh that is created again are recorded again.
+func (m meshState) served() bool { return m.exists && m.recorded && m.uid == m.recordedFor }
 
 // New returns a publisher from the cache to the store.
 func New(c cache.Cache, engine *snapshot.Engine, store Store, where desired.ZoneInfo) *Publisher {
 	return &Publisher{
 		Cache: c, Engine: engine, Store: store, Where: where, changed: make(chan struct{}, 1),
 		meshes: map[string]meshState{}, problems: map[string][]snapshot.Problem{},
+		recorded: map[string]map[string]map[string]bool{}, switched: map[string]map[string]bool{}, stale: map[string]bool{},
 	}
 }
 
@@ -80,7 +97,7 @@ func (p *Publisher) kinds() []client.Object {
 // not served until its VIPs are recorded.
 func (p *Publisher) Start(ctx context.Context) error {
 	var synced []toolscache.InformerSynced
-	for _, kind := range append(p.kinds(), &corev1.ConfigMap{}) {
+	for _, kind := range append(p.kinds(), &corev1.ConfigMap{}, &kumav1alpha1.MeshConsumerSlice{}) {
 		informer, err := p.Cache.GetInformer(ctx, kind)
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", kind, err)
@@ -120,12 +137,17 @@ func (p *Publisher) put(object any) {
 			return
 		}
 		p.Engine.SetVIPs(mesh, o.Data)
-		p.update(mesh, func(m *meshState) { m.served = true })
+		var owner types.UID
+		if mesh := metav1.GetControllerOf(o); mesh != nil {
+			owner = mesh.UID
+		}
+		p.update(mesh, func(m *meshState) { m.recorded, m.recordedFor = true, owner })
 	case *kumav1alpha1.Mesh:
 		p.Engine.Put(o)
-		switched := consumers.Switched(o)
-		p.Engine.SetSwitched(o.Name, switched)
-		p.update(o.Name, func(m *meshState) { m.switched = switched })
+		p.update(o.Name, func(m *meshState) { m.exists, m.uid = true, o.UID })
+		p.record(o.Name, inStatus, consumers.Switched(o))
+	case *kumav1alpha1.MeshConsumerSlice:
+		p.record(o.Mesh, o.Name, consumers.SwitchedIn(o))
 	case client.Object:
 		p.Engine.Put(o)
 	}
@@ -141,12 +163,56 @@ func (p *Publisher) remove(object any) {
 	case *corev1.ConfigMap:
 		return
 	case *kumav1alpha1.Mesh:
-		p.update(o.Name, func(m *meshState) { *m = meshState{} })
+		p.update(o.Name, func(m *meshState) { *m = meshState{recorded: m.recorded, recordedFor: m.recordedFor} })
+		p.record(o.Name, inStatus, nil)
 		p.Engine.Delete(o)
+	case *kumav1alpha1.MeshConsumerSlice:
+		p.record(o.Mesh, o.Name, nil)
 	case client.Object:
 		p.Engine.Delete(o)
 	}
 	p.notify()
+}
+
+// inStatus is the key of consumers in the status of a Mesh, where earlier versions recorded them. It is no name of a slice.
+const inStatus = ""
+
+// record records the switched consumers of a slice; nil deletes it.
+func (p *Publisher) record(mesh, slice string, switched map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if maps.Equal(p.recorded[mesh][slice], switched) {
+		return
+	}
+	p.stale[mesh] = true
+	if p.recorded[mesh] == nil {
+		p.recorded[mesh] = map[string]map[string]bool{}
+	}
+	if p.recorded[mesh][slice] = switched; len(switched) == 0 {
+		delete(p.recorded[mesh], slice)
+	}
+	if len(p.recorded[mesh]) == 0 {
+		delete(p.recorded, mesh)
+	}
+}
+
+// takeSwitched returns the switched consumers of meshes in which they have changed since the last call.
+func (p *Publisher) takeSwitched() map[string]map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changed := map[string]map[string]bool{}
+	for mesh := range p.stale {
+		all := map[string]bool{}
+		for _, switched := range p.recorded[mesh] {
+			maps.Copy(all, switched)
+		}
+		changed[mesh] = all
+		if p.switched[mesh] = all; len(all) == 0 {
+			delete(p.switched, mesh)
+		}
+	}
+	clear(p.stale)
+	return changed
 }
 
 func (p *Publisher) notify() {
@@ -159,10 +225,13 @@ func (p *Publisher) notify() {
 // flush publishes changed configurations, and all of a mesh that is served from now on. A mesh that changes during the flush
 // counts as published by the next one.
 func (p *Publisher) flush() {
+	for mesh, switched := range p.takeSwitched() {
+		p.Engine.SetSwitched(mesh, switched)
+	}
 	p.mu.Lock()
 	served := maps.Clone(p.meshes)
 	p.mu.Unlock()
-	maps.DeleteFunc(served, func(_ string, m meshState) bool { return !m.served })
+	maps.DeleteFunc(served, func(_ string, m meshState) bool { return !m.served() })
 	for _, id := range p.Engine.Flush() {
 		if config := p.Engine.Config(id); config == nil || p.state(id.Mesh).published {
 			p.Store.Set(id, config)
@@ -176,8 +245,8 @@ func (p *Publisher) flush() {
 		}
 		p.update(mesh, func(m *meshState) {
 			// The Mesh may be deleted meanwhile, and served again: the next flush publishes that one.
-			if m.served && m.published == was.published {
-				m.published, m.sent = true, was.switched
+			if m.served() && m.published == was.published {
+				m.published, m.sent = true, switchedIn(p.switched, mesh)
 			}
 		})
 	}
@@ -186,13 +255,21 @@ func (p *Publisher) flush() {
 	clear(p.problems)
 }
 
+// switchedIn is never nil: that means that nothing is published.
+func switchedIn(all map[string]map[string]bool, mesh string) map[string]bool {
+	if switched := all[mesh]; switched != nil {
+		return switched
+	}
+	return map[string]bool{}
+}
+
 // update changes the state of a mesh, and forgets an empty one.
 func (p *Publisher) update(mesh string, change func(*meshState)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.meshes[mesh]
 	change(&m)
-	if p.meshes[mesh] = m; !m.served && m.switched == nil {
+	if p.meshes[mesh] = m; !m.exists && !m.recorded {
 		delete(p.meshes, mesh)
 	}
 }
@@ -211,7 +288,7 @@ func (p *Publisher) SwitchedConsumers(mesh string) (map[string]bool, bool) {
 }
 
 // IsServed says whether the proxies of a mesh get configurations.
-func (p *Publisher) IsServed(mesh string) bool { return p.state(mesh).served }
+func (p *Publisher) IsServed(mesh string) bool { return p.state(mesh).served() }
 
 // Problems returns the problems of a mesh, computed once for each flush.
 func (p *Publisher) Problems(mesh string) []snapshot.Problem {

@@ -1,11 +1,13 @@
 package publish
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
@@ -171,4 +173,50 @@ func TestSwitchedConsumers(t *testing.T) {
 	w.put(dataplane("one", "10.0.0.2"))
 	w.flush()
 	expect("after the Mesh is deleted during a flush", 0, false)
+}
+
+func slice(mesh string, switched ...string) *kumav1alpha1.MeshConsumerSlice {
+	s := &kumav1alpha1.MeshConsumerSlice{ObjectMeta: metav1.ObjectMeta{Name: mesh + "-00"}, Mesh: mesh}
+	for _, consumer := range switched {
+		s.Consumers = append(s.Consumers, kumav1alpha1.MigratedConsumer{Name: consumer, Switched: true})
+	}
+	return s
+}
+
+// A Mesh that is deleted and created again has its switched consumers before its proxies get a configuration, and while there
+// is none they keep the one that they have.
+func TestSwitchedConsumersOutliveTheMesh(t *testing.T) {
+	w := newWorld(t)
+	expect := func(when string, published bool, want ...string) {
+		t.Helper()
+		got, ok := w.SwitchedConsumers("one")
+		if names := slices.Sorted(maps.Keys(got)); ok != published || !slices.Equal(names, want) {
+			t.Errorf("%s: published are %v, %v, want %v, %v", when, names, ok, want, published)
+		}
+	}
+	w.put(slice("one", "one/Deployment/cart"))
+	w.put(mesh("one", "one/Deployment/mail"))
+	w.recordVIPs("one")
+	w.expectSet("first", "one.cart.one")
+	expect("with one in a slice and one in the status", true, "one/Deployment/cart", "one/Deployment/mail")
+
+	w.remove(mesh("one", "one/Deployment/mail"))
+	w.put(dataplane("one", "10.0.0.2"))
+	w.expectSet("without the Mesh")
+	expect("without the Mesh", false)
+
+	again := mesh("one")
+	again.UID = "another"
+	w.put(again)
+	w.expectSet("created again, before its VIPs are recorded")
+	w.put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: desired.VIPConfigMap("one"), Namespace: "kuma-system", Labels: map[string]string{kumav1alpha1.LabelMesh: "one"},
+		OwnerReferences: []metav1.OwnerReference{{Kind: kumav1alpha1.MeshKind, Name: "one", UID: "another", Controller: ptr.To(true)}},
+	}})
+	w.expectSet("created again", "one.cart.one")
+	expect("created again", true, "one/Deployment/cart")
+
+	w.remove(slice("one", "one/Deployment/cart"))
+	w.flush()
+	expect("without the slice", true)
 }

@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -46,9 +48,10 @@ func TestConsumersDisturbed(t *testing.T) {
 		return record
 	}
 	plots := map[string]plot{
-		"switch": {intent: consumers.Intent{ID: "one", BatchSize: 2}, reason: kumav1alpha1.ReasonSwitched},
-		"refuse": {intent: consumers.Intent{ID: "one", BatchSize: 1}, refuses: "pay-0", reason: kumav1alpha1.ReasonFailed},
-		"revert": {intent: consumers.Intent{ID: "two", BatchSize: 2, Revert: true}, record: switched("cart", "pay", "web"), reason: kumav1alpha1.ReasonReverted},
+		"switch":                {intent: consumers.Intent{ID: "one", BatchSize: 2}, reason: kumav1alpha1.ReasonSwitched},
+		"refuse":                {intent: consumers.Intent{ID: "one", BatchSize: 1}, refuses: "pay-0", reason: kumav1alpha1.ReasonFailed},
+		"moved from the status": {intent: consumers.Intent{ID: "before", BatchSize: 1}, record: switched("cart", "pay", "web"), reason: kumav1alpha1.ReasonSwitched},
+		"revert":                {intent: consumers.Intent{ID: "two", BatchSize: 2, Revert: true}, record: switched("cart", "pay", "web"), reason: kumav1alpha1.ReasonReverted},
 	}
 	c := shared(t)
 	scheme, err := operator.NewScheme()
@@ -69,7 +72,7 @@ func TestConsumersDisturbed(t *testing.T) {
 				Config: c.Config(), Pick: faults.Sample(5, func(faults.Request) bool { return false }),
 				Setup: func(t testing.TB) faults.World {
 					n++
-					return p.tell(t, admin, fmt.Sprintf("%s-%d", name, n))
+					return p.tell(t, admin, fmt.Sprintf("%s-%d", strings.ReplaceAll(name, " ", "-"), n))
 				},
 			}, append(faults.Kills(), faults.Conflict())...)
 		})
@@ -114,11 +117,18 @@ func (p plot) tell(t testing.TB, admin client.Client, name string) faults.World 
 		},
 		Snapshot: func(ctx context.Context) (map[string]string, error) {
 			var now kumav1alpha1.Mesh
-			err := admin.Get(ctx, key, &now)
-			return ending(&now), err
+			if err := admin.Get(ctx, key, &now); err != nil {
+				return nil, err
+			}
+			if now.Status.Migration != nil && len(now.Status.Migration.Consumers) > 0 {
+				return nil, fmt.Errorf("the status of the Mesh has the consumers: %+v", now.Status.Migration)
+			}
+			recorded, err := consumers.ReadRecord(ctx, admin, &now)
+			return ending(recorded), err
 		},
 		Teardown: func() {
-			if err := admin.Delete(context.Background(), mesh); err != nil {
+			mine := client.MatchingLabels{kumav1alpha1.LabelMesh: mesh.Name}
+			if err := errors.Join(admin.Delete(context.Background(), mesh), admin.DeleteAllOf(context.Background(), &kumav1alpha1.MeshConsumerSlice{}, mine)); err != nil {
 				t.Error(err)
 			}
 		},
@@ -142,15 +152,25 @@ func (p plot) operate(ctx context.Context, cfg *rest.Config, mesh string) error 
 	if err != nil {
 		return err
 	}
-	heard := func(object any) {
-		if m, ok := object.(*kumav1alpha1.Mesh); ok && m.Name == mesh {
-			f.follow(m)
+	slices, err := mgr.GetCache().GetInformer(ctx, &kumav1alpha1.MeshConsumerSlice{})
+	if err != nil {
+		return err
+	}
+	heard := func(any) {
+		m := &kumav1alpha1.Mesh{}
+		if err := mgr.GetCache().Get(ctx, client.ObjectKey{Name: mesh}, m); err != nil {
+			return
+		}
+		if recorded, err := consumers.ReadRecord(ctx, mgr.GetCache(), m); err == nil {
+			f.follow(recorded)
 		}
 	}
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: heard, UpdateFunc: func(_, object any) { heard(object) },
-	}); err != nil {
-		return err
+	for _, one := range []cache.Informer{informer, slices} {
+		if _, err := one.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: heard, UpdateFunc: func(_, object any) { heard(object) }, DeleteFunc: heard,
+		}); err != nil {
+			return err
+		}
 	}
 	err = consumers.Setup(mgr, consumers.Options{Serving: true, Connection: f.Connection, Proxies: f.Proxies, Sent: f.sentTo, Changes: f.changes})
 	if err != nil {

@@ -34,7 +34,7 @@ func newFleet(mesh, refuses string, consumers ...string) *fleet {
 	return f
 }
 
-// follow gives proxies what the record says, and has them answer.
+// follow gives proxies what the record of a Mesh says, and has them answer.
 func (f *fleet) follow(mesh *kumav1alpha1.Mesh) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
