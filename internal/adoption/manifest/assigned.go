@@ -69,6 +69,9 @@ func RemoveAssigned(m *unstructured.Unstructured, assigned func(path ...any) boo
 		if assigned("secrets") {
 			unstructured.RemoveNestedField(m.Object, "secrets")
 		}
+		filterItems(m.Object, func(secret map[string]any) bool {
+			return !assigned("secrets", fieldpath.KeyByFields("name", secret["name"]))
+		}, "secrets")
 	case "Secret":
 		if IsServiceAccountToken(m) {
 			unstructured.RemoveNestedField(m.Object, "data")
@@ -78,6 +81,7 @@ func RemoveAssigned(m *unstructured.Unstructured, assigned func(path ...any) boo
 			unstructured.RemoveNestedField(m.Object, "spec", "nodeName")
 		}
 	}
+	removeInjected(m)
 }
 
 // IsAssignedAnnotation holds for annotations in which the controllers of a cluster keep their own state.
@@ -116,11 +120,14 @@ func protocolOf(port map[string]any) string {
 var AssignedPaths = map[string][][]string{
 	"Service": {
 		{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"spec", "ipFamilies"}, {"spec", "ipFamilyPolicy"},
-		{"spec", "healthCheckNodePort"},
+		{"spec", "healthCheckNodePort"}, {"spec", "loadBalancerClass"},
 	},
 	"PersistentVolumeClaim": {{"spec", "volumeName"}, {"spec", "storageClassName"}, {"spec", "volumeMode"}},
 	"PersistentVolume":      {{"spec", "claimRef"}},
-	"Pod":                   {{"spec", "nodeName"}},
-	"Job.batch":             {{"spec", "selector"}},
-	"ServiceAccount":        {{"secrets"}},
+	"Pod": {
+		{"spec", "nodeName"}, {"spec", "serviceAccountName"}, {"spec", "serviceAccount"}, {"spec", "imagePullSecrets"}, {"spec", "tolerations"},
+		{"spec", "priority"}, {"spec", "preemptionPolicy"},
+	},
+	"Job.batch":      {{"spec", "selector"}},
+	"ServiceAccount": {{"secrets"}, {"imagePullSecrets"}},
 }

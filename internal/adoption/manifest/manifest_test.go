@@ -82,6 +82,26 @@ func TestManifest(t *testing.T) {
 			owned(adoptiontest.Object(t, "ServiceAccount v1\nsecrets: [{name: token}]\nimagePullSecrets: [{name: registry}]"), `{"f:imagePullSecrets":{}}`),
 			"ServiceAccount v1\nimagePullSecrets: [{name: registry}]",
 		},
+		"the tokens of a ServiceAccount, beside a secret of its user": {
+			owned(adoptiontest.Object(t, "ServiceAccount v1\nsecrets: [{name: token}, {name: mine}]"), `{"f:secrets":{".":{},"k:{\"name\":\"mine\"}":{".":{},"f:name":{}}}}`),
+			"ServiceAccount v1\nsecrets: [{name: mine}]",
+		},
+		"the token of a Pod, which is the hub's own": {
+			adoptiontest.Object(t, "Pod v1\nspec: {containers: [{name: a, volumeMounts: [{name: kube-api-access-x, mountPath: /token}]}, {name: b, volumeMounts: [{name: data, mountPath: /data}, {name: kube-api-access-x, mountPath: /token}]}], volumes: [{name: data}, {name: kube-api-access-x, projected: {sources: [{serviceAccountToken: {path: token}}]}}]}"),
+			"Pod v1\nspec: {containers: [{name: a}, {name: b, volumeMounts: [{name: data, mountPath: /data}]}], volumes: [{name: data}]}",
+		},
+		"a volume that its user gave such a name": {
+			adoptiontest.Object(t, "Pod v1\nspec: {containers: [{name: a, volumeMounts: [{name: kube-api-access-x, mountPath: /token}]}], volumes: [{name: kube-api-access-x, emptyDir: {}}]}"),
+			"Pod v1\nspec: {containers: [{name: a, volumeMounts: [{name: kube-api-access-x, mountPath: /token}]}], volumes: [{name: kube-api-access-x, emptyDir: {}}]}",
+		},
+		"a CA bundle that a controller of the hub has injected": {
+			adoptiontest.Object(t, "ValidatingWebhookConfiguration admissionregistration.k8s.io/v1\nmetadata: {annotations: {cert-manager.io/inject-ca-from: shop/ca}}\nwebhooks: [{name: a, clientConfig: {url: u, caBundle: A}}]"),
+			"ValidatingWebhookConfiguration admissionregistration.k8s.io/v1\nmetadata: {annotations: {cert-manager.io/inject-ca-from: shop/ca}}\nwebhooks: [{name: a, clientConfig: {url: u}}]",
+		},
+		"a CA bundle of its user": {
+			adoptiontest.Object(t, "ValidatingWebhookConfiguration admissionregistration.k8s.io/v1\nwebhooks: [{name: a, clientConfig: {url: u, caBundle: A}}]"),
+			"ValidatingWebhookConfiguration admissionregistration.k8s.io/v1\nwebhooks: [{name: a, clientConfig: {url: u, caBundle: A}}]",
+		},
 		"the node of a Pod": {
 			owned(adoptiontest.Object(t, "Pod v1\nspec: {nodeName: n, priority: 1}"), `{"f:spec":{"f:priority":{}}}`), "Pod v1\nspec: {priority: 1}",
 		},

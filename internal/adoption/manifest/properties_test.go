@@ -26,6 +26,10 @@ var shapes = [][2]string{
 	{`{"apiVersion":"v1","kind":"PersistentVolumeClaim","spec":{"volumeName":"v"}}`, `{"apiVersion":"v1","kind":"PersistentVolumeClaim","spec":{"volumeName":"w","storageClassName":"fast"}}`},
 	{`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":2,"template":{"spec":{"volumes":"none","containers":[1,{"env":{}}],"serviceAccountName":["a"]}}}}`, `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":5,"paused":true},"status":{"replicas":5}}`},
 	{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"labels":{"app":"a","karmada.io/managed":"true"},"annotations":{"fairlead.dev/x":"y","a":"b"}}}`, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"labels":{"team":"b"},"finalizers":["f"]}}`},
+	{`{"apiVersion":"v1","kind":"ServiceAccount","secrets":[{"name":"a"},{"name":"a"},7,{}],"imagePullSecrets":"none"}`, `{"apiVersion":"v1","kind":"ServiceAccount","secrets":[{"name":"b"},{"name":"b"},{"name":3},null],"imagePullSecrets":[{"name":"c"}]}`},
+	{`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"a","volumeMounts":[{"mountPath":"/m"}]},{"name":"a"},1],"volumes":[{"name":"kube-api-access-x","projected":{}}]}}`, `{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"name":"a","volumeMounts":[{"mountPath":"/n"},{"mountPath":"/n"}]},{"name":"a","volumeMounts":"none"}],"volumes":[{"name":"v"},{}]}}`},
+	{`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","webhooks":[{"name":"a","clientConfig":{}},{"name":"a","clientConfig":{}},{"clientConfig":[]},1]}`, `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingWebhookConfiguration","webhooks":[{"name":"a","clientConfig":{"caBundle":"A"}},{"name":"a","clientConfig":{"caBundle":7}},{}]}`},
+	{`{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","spec":{"caBundle":""}}`, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"annotations":{"cert-manager.io/inject-ca-from":"a/b"}},"spec":{"caBundle":"A"}}`},
 	{`{"apiVersion":"v1","kind":"Pod","spec":{}}`, `{"apiVersion":"v1","kind":"Pod","spec":{"nodeName":"n"}}`},
 }
 
@@ -61,6 +65,12 @@ func FuzzManifest(f *testing.F) {
 		same("the manifest of a manifest", m, again)
 		desired := Retain(m, live, ownership, autoscaled)
 		same("what is written a second time", desired, Retain(m, desired, ownership, autoscaled))
+		// What a cluster has injected is no drift: without it, the object is the same before and after it is written.
+		bare := desired.DeepCopy()
+		RemoveInjected(bare, m)
+		again = bare.DeepCopy()
+		RemoveInjected(again, m)
+		same("without what is injected, twice", bare, again)
 		Dependencies(template)
 		same("the template", templateBefore, template)
 		same("the live object", liveBefore, live)

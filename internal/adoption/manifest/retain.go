@@ -35,6 +35,7 @@ func Retain(manifest, live *unstructured.Unstructured, ownership map[string]stri
 			CopyField(want, live, "data")
 		}
 	}
+	keepInjected(want, live)
 	return want
 }
 

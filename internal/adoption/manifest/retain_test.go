@@ -66,6 +66,71 @@ func TestRetain(t *testing.T) {
 			live:     "Job batch/v1\nspec: {selector: {matchLabels: {controller-uid: u}}, template: {metadata: {labels: {app: a, controller-uid: u, job-name: it, other: x}}}}",
 			want:     "Job batch/v1\nspec: {selector: {matchLabels: {controller-uid: u}}, template: {metadata: {labels: {app: a, controller-uid: u, job-name: it}}}}",
 		},
+		"the class of a load balancer": {
+			manifest: "Service v1\nspec: {type: LoadBalancer, ports: [{port: 80}]}",
+			live:     "Service v1\nspec: {type: LoadBalancer, loadBalancerClass: example.com/nlb, ports: [{port: 80}]}",
+			want:     "Service v1\nspec: {type: LoadBalancer, loadBalancerClass: example.com/nlb, ports: [{port: 80}]}",
+		},
+		"the class of a load balancer that the template sets": {
+			manifest: "Service v1\nspec: {type: LoadBalancer, loadBalancerClass: example.com/mine}",
+			live:     "Service v1\nspec: {type: LoadBalancer, loadBalancerClass: example.com/nlb}",
+			want:     "Service v1\nspec: {type: LoadBalancer, loadBalancerClass: example.com/mine}",
+		},
+		"the pull secrets of an account": {
+			manifest: "ServiceAccount v1", live: "ServiceAccount v1\nimagePullSecrets: [{name: registry}]", want: "ServiceAccount v1\nimagePullSecrets: [{name: registry}]",
+		},
+		"secrets of an account that the cluster adds": {
+			manifest: "ServiceAccount v1\nsecrets: [{name: mine}]\nimagePullSecrets: [{name: pull}, {name: other}]",
+			live:     "ServiceAccount v1\nsecrets: [{name: token}, {name: mine}]\nimagePullSecrets: [{name: dockercfg}, {name: pull}, {}]",
+			want:     "ServiceAccount v1\nsecrets: [{name: mine}, {name: token}]\nimagePullSecrets: [{name: pull}, {name: other}, {name: dockercfg}]",
+		},
+		"volumes and mounts that admission adds to a pod": {
+			manifest: "Pod v1\nspec: {containers: [{name: a, volumeMounts: [{name: data, mountPath: /data}]}, {name: b}], initContainers: [{name: i}], volumes: [{name: data}]}",
+			live: "Pod v1\nspec: {containers: [{name: b, volumeMounts: [{name: kube-api-access-x, mountPath: /token}]}, " +
+				"{name: a, volumeMounts: [{name: kube-api-access-x, mountPath: /token}, {name: data, mountPath: /data, readOnly: true}]}], " +
+				"initContainers: [{name: i, volumeMounts: [{name: kube-api-access-x, mountPath: /token}]}], volumes: [{name: kube-api-access-x}, {name: data}]}",
+			want: "Pod v1\nspec: {containers: [{name: a, volumeMounts: [{name: data, mountPath: /data}, {name: kube-api-access-x, mountPath: /token}]}, " +
+				"{name: b, volumeMounts: [{name: kube-api-access-x, mountPath: /token}]}], " +
+				"initContainers: [{name: i, volumeMounts: [{name: kube-api-access-x, mountPath: /token}]}], volumes: [{name: data}, {name: kube-api-access-x}]}",
+		},
+		"what admission sets in a pod": {
+			manifest: "Pod v1\nspec: {containers: [{name: a}]}",
+			live:     "Pod v1\nspec: {containers: [{name: a}], serviceAccountName: default, serviceAccount: default, imagePullSecrets: [{name: pull}], tolerations: [{key: a}], priority: 0, preemptionPolicy: Never}",
+			want:     "Pod v1\nspec: {containers: [{name: a}], serviceAccountName: default, serviceAccount: default, imagePullSecrets: [{name: pull}], tolerations: [{key: a}], priority: 0, preemptionPolicy: Never}",
+		},
+		"no volumes of the pods of a workload": {
+			manifest: "Deployment apps/v1\nspec: {template: {spec: {volumes: [{name: data}]}}}",
+			live:     "Deployment apps/v1\nspec: {template: {spec: {volumes: [{name: data}, {name: extra}]}}}",
+			want:     "Deployment apps/v1\nspec: {template: {spec: {volumes: [{name: data}]}}}",
+		},
+		"CA bundles of webhooks that validate, by name": {
+			manifest: "ValidatingWebhookConfiguration admissionregistration.k8s.io/v1\nwebhooks: [{name: b, clientConfig: {url: u}}, {name: a, clientConfig: {caBundle: ''}}, {name: c, clientConfig: {caBundle: mine}}, {name: d, clientConfig: {caBundle: Cg==}}]",
+			live:     "ValidatingWebhookConfiguration admissionregistration.k8s.io/v1\nwebhooks: [{name: a, clientConfig: {caBundle: A}}, {name: b, clientConfig: {caBundle: B}}, {name: c, clientConfig: {caBundle: C}}, {name: d, clientConfig: {caBundle: D}}, {name: e}]",
+			want:     "ValidatingWebhookConfiguration admissionregistration.k8s.io/v1\nwebhooks: [{name: b, clientConfig: {url: u, caBundle: B}}, {name: a, clientConfig: {caBundle: A}}, {name: c, clientConfig: {caBundle: mine}}, {name: d, clientConfig: {caBundle: D}}]",
+		},
+		"CA bundles of webhooks that mutate": {
+			manifest: "MutatingWebhookConfiguration admissionregistration.k8s.io/v1\nwebhooks: [{name: a, clientConfig: {service: {name: s}}}]",
+			live:     "MutatingWebhookConfiguration admissionregistration.k8s.io/v1\nwebhooks: [{name: a, clientConfig: {service: {name: t}, caBundle: A}}]",
+			want:     "MutatingWebhookConfiguration admissionregistration.k8s.io/v1\nwebhooks: [{name: a, clientConfig: {service: {name: s}, caBundle: A}}]",
+		},
+		"the CA bundle of a conversion": {
+			manifest: "CustomResourceDefinition apiextensions.k8s.io/v1\nspec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: s}}}}}",
+			live:     "CustomResourceDefinition apiextensions.k8s.io/v1\nspec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: s}, caBundle: A}}}}",
+			want:     "CustomResourceDefinition apiextensions.k8s.io/v1\nspec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: s}, caBundle: A}}}}",
+		},
+		"no CA bundle of a conversion that there is no more": {
+			manifest: "CustomResourceDefinition apiextensions.k8s.io/v1\nspec: {conversion: {strategy: None}}",
+			live:     "CustomResourceDefinition apiextensions.k8s.io/v1\nspec: {conversion: {strategy: Webhook, webhook: {clientConfig: {caBundle: A}}}}",
+			want:     "CustomResourceDefinition apiextensions.k8s.io/v1\nspec: {conversion: {strategy: None}}",
+		},
+		"the CA bundle of an API": {
+			manifest: "APIService apiregistration.k8s.io/v1\nspec: {service: {name: s}}",
+			live:     "APIService apiregistration.k8s.io/v1\nspec: {service: {name: s}, caBundle: A, insecureSkipTLSVerify: false}",
+			want:     "APIService apiregistration.k8s.io/v1\nspec: {service: {name: s}, caBundle: A}",
+		},
+		"no CA bundle of a kind of the same name": {
+			manifest: "APIService example.com/v1\nspec: {}", live: "APIService example.com/v1\nspec: {caBundle: A}", want: "APIService example.com/v1\nspec: {}",
+		},
 		"the tokens of an account": {
 			manifest: "ServiceAccount v1", live: "ServiceAccount v1\nsecrets: [{name: token}]", want: "ServiceAccount v1\nsecrets: [{name: token}]",
 		},

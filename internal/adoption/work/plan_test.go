@@ -37,6 +37,12 @@ func TestPlanOfAnObject(t *testing.T) {
 	claim := func(text string) *unstructured.Unstructured {
 		return managedBy(adoptiontest.Object(t, "PersistentVolumeClaim v1\n"+text), "hub")
 	}
+	webhook := func(config string) *unstructured.Unstructured {
+		return adoptiontest.Object(t, "MutatingWebhookConfiguration admissionregistration.k8s.io/v1\nwebhooks: [{name: a, clientConfig: "+config+"}]")
+	}
+	account := func(pullSecrets string) *unstructured.Unstructured {
+		return adoptiontest.Object(t, "ServiceAccount v1\nimagePullSecrets: "+pullSecrets)
+	}
 	going := managed(defaulted)
 	going.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2027-01-01T00:00:00Z"
 	for name, c := range map[string]struct {
@@ -87,6 +93,22 @@ func TestPlanOfAnObject(t *testing.T) {
 		"given a volume": {
 			manifest: adoptiontest.Object(t, "PersistentVolumeClaim v1\nspec: {}"), live: claim("spec: {volumeName: v}"), action: model.ActionNone,
 			before: newRecord(adoptiontest.Object(t, "PersistentVolumeClaim v1\nspec: {}"), claim("spec: {}")),
+		},
+		"given a CA bundle": {
+			manifest: webhook("{}"), live: managedBy(webhook("{caBundle: A}"), "hub"), action: model.ActionNone,
+			before: newRecord(webhook("{}"), managedBy(webhook("{}"), "hub")),
+		},
+		"given another CA bundle than the template's": {
+			manifest: webhook("{caBundle: B}"), live: managedBy(webhook("{caBundle: A}"), "hub"), action: model.ActionUpdate,
+			before: newRecord(webhook("{caBundle: B}"), managedBy(webhook("{caBundle: B}"), "hub")), says: "was changed in the cluster",
+		},
+		"given a pull secret": {
+			manifest: account("[{name: a}]"), live: managedBy(account("[{name: a}, {name: b}]"), "hub"), action: model.ActionNone,
+			before: newRecord(account("[{name: a}]"), managedBy(account("[{name: a}]"), "hub")),
+		},
+		"deprived of a pull secret": {
+			manifest: account("[{name: a}]"), live: managedBy(account("[{name: b}]"), "hub"), action: model.ActionUpdate,
+			before: newRecord(account("[{name: a}]"), managedBy(account("[{name: a}, {name: b}]"), "hub")), says: "was changed in the cluster",
 		},
 		"changed too often lately": {
 			manifest: desired("abort"), live: managed("spec: {replicas: 2, image: x, strategy: Rolling}"), before: asWritten,

@@ -50,6 +50,7 @@ func contentOf(live, said *unstructured.Unstructured) map[string]any {
 			unstructured.RemoveNestedField(rest.Object, path...)
 		}
 	}
+	manifest.RemoveInjected(rest, said)
 	if _, found, err := unstructured.NestedInt64(said.Object, "spec", "replicas"); err == nil && found {
 		unstructured.RemoveNestedField(rest.Object, "spec", "replicas")
 	}

@@ -90,6 +90,18 @@ func TestOverwriteRetainsFields(t *testing.T) {
 			kept:    []string{".spec.selector", ".spec.template.metadata.labels"},
 			becomes: map[string]string{".spec.ttlSecondsAfterFinished": "77"},
 		},
+		"the class of a load balancer": {
+			member:  "{apiVersion: v1, kind: Service, metadata: {name: it}, spec: {type: LoadBalancer, loadBalancerClass: example.com/nlb, ports: [{port: 80}]}}",
+			hub:     "{apiVersion: v1, kind: Service, metadata: {name: it}, spec: {type: LoadBalancer, ports: [{port: 80, targetPort: 81}]}}",
+			kept:    []string{".spec.loadBalancerClass"},
+			becomes: map[string]string{".spec.ports[0].targetPort": "81"},
+		},
+		"the pull secrets of a ServiceAccount that the cluster has added": {
+			member:  "{apiVersion: v1, kind: ServiceAccount, metadata: {name: it}, imagePullSecrets: [{name: cluster}]}",
+			hub:     "{apiVersion: v1, kind: ServiceAccount, metadata: {name: it}, imagePullSecrets: [{name: template}]}",
+			kept:    []string{".imagePullSecrets[?(@.name=='cluster')]"},
+			becomes: map[string]string{".imagePullSecrets[?(@.name=='template')].name": "template"},
+		},
 		"the secrets of a ServiceAccount": {
 			member:  "{apiVersion: v1, kind: ServiceAccount, metadata: {name: it}, secrets: [{name: token}]}",
 			hub:     "{apiVersion: v1, kind: ServiceAccount, metadata: {name: it}, automountServiceAccountToken: false}",
