@@ -30,6 +30,10 @@ func (w *world) reconcileTemplate(key model.TemplateKey) {
 	}
 	before := w.writes
 	d := template.Decide(o)
+	if template.DependsOnNamespace(o, d) {
+		o.NamespaceDeleted = w.deletedNamespaces[key.Namespace]
+		d = template.Decide(o)
+	}
 	switch d.Action {
 	case model.ActionDelete:
 		w.applyDependencies(have, nil, false)
@@ -61,6 +65,9 @@ func (w *world) placeable() []policy.Member {
 }
 
 func (w *world) applyClaimed(object *unstructured.Unstructured, p *policy.Policy, have *model.Binding) {
+	if have == nil && w.deletedNamespaces[object.GetNamespace()] {
+		return // the API server refuses to create a binding
+	}
 	replicas := int32(-1)
 	if p.Spec.Placement.Divides() {
 		replicas = manifest.Replicas(object)
@@ -84,7 +91,7 @@ func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey,
 		name := client.ObjectKey{Namespace: key.Namespace, Name: model.BindingName(key.Kind, key.Name)}
 		wanted[name] = true
 		object, have := w.templates[key], w.bindings[name]
-		if object == nil || have != nil && have.GetDeletionTimestamp() != nil {
+		if object == nil || have != nil && have.GetDeletionTimestamp() != nil || have == nil && w.deletedNamespaces[key.Namespace] {
 			continue
 		}
 		dependency := have
@@ -99,7 +106,7 @@ func (w *world) applyDependencies(by *model.Binding, needed []model.TemplateKey,
 			continue
 		}
 		switch want := template.WithoutDependent(dependency, find, by, restore); {
-		case model.IsTaken(want):
+		case template.IsKept(want):
 			w.writeBinding(dependency, want)
 		case restore:
 			w.restoreOriginals(dependency)
@@ -131,6 +138,9 @@ func (w *world) deleteBinding(have *model.Binding, annotation string) {
 func (w *world) reconcileBinding(key client.ObjectKey) {
 	b := w.bindings[key]
 	o := binding.Observed{Binding: b, Template: w.templates[model.TemplateKeyOf(b)], Works: map[string]*workv1alpha1.Work{}}
+	if b.GetDeletionTimestamp() != nil && w.deletedNamespaces[key.Namespace] {
+		o.Template = nil
+	}
 	for _, work := range w.works {
 		if work.Labels[model.LabelBinding] == string(b.GetUID()) {
 			cluster, _ := model.ClusterOf(work.Namespace)

@@ -175,6 +175,18 @@ func stories() map[string]story {
 			w.show()
 			w.do("kubectl delete deployment cart, on the hub", func() { clear(w.templates) })
 		}},
+		"namespace-deleted": {"The namespace is deleted on the hub, and its policy goes first, then the binding, then the template. The objects go from the clusters, as they do with their template alone.", func(w *world) {
+			takeover(w)
+			var all []deletion
+			w.do("kubectl delete namespace shop, on the hub", func() { all = w.deleteNamespace() })
+			for _, prefix := range []string{"policy", "binding", "Deployment"} {
+				for _, d := range all {
+					if strings.HasPrefix(d.what, prefix) {
+						w.do("the namespace controller deletes "+d.what, d.do)
+					}
+				}
+			}
+		}},
 		"narrowed-placement": {"The policy no longer selects a cluster, and the object there is deleted. One with preserveResourcesOnDeletion stays.", func(w *world) {
 			takeover(w)
 			only := func(preserve bool, names ...string) func() {

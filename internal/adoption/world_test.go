@@ -40,8 +40,10 @@ type world struct {
 	originals map[client.ObjectKey]*unstructured.Unstructured
 	members   map[string]*cluster
 	ready     map[model.PolicyKey]string
-	log       strings.Builder
-	uid       int
+	// deletedNamespaces are those of the hub that are being deleted.
+	deletedNamespaces map[string]bool
+	log               strings.Builder
+	uid               int
 	// writes are counted; the operator is killed after the one in killedAfter.
 	writes, killedAfter int
 	// byPeople holds while people write, which does not count.
@@ -66,6 +68,7 @@ func newWorld(t *testing.T, members ...string) *world {
 		t: t, now: epoch, policies: map[model.PolicyKey]*policy.Policy{}, templates: map[model.TemplateKey]*unstructured.Unstructured{},
 		bindings: map[client.ObjectKey]*model.Binding{}, works: map[client.ObjectKey]*workv1alpha1.Work{},
 		originals: map[client.ObjectKey]*unstructured.Unstructured{}, members: map[string]*cluster{}, ready: map[model.PolicyKey]string{},
+		deletedNamespaces: map[string]bool{},
 	}
 	for _, name := range members {
 		w.members[name] = &cluster{

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,7 +62,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, r.reconcileDeleted(ctx, o)
 	}
 	var annotationErr error
-	if model.IsTaken(b) {
+	if model.IsTaken(b) || len(unplacedWorks(o)) > 0 {
 		var large *workTooLargeError
 		if o.Works, annotationErr, err = r.reconcileActive(ctx, o); errors.As(err, &large) {
 			// A retry would be refused as well, until the template changes.
@@ -111,11 +110,11 @@ func (r *reconciler) reconcileDeleted(ctx context.Context, o Observed) error {
 	if len(o.Works) == 0 {
 		return r.removeFinalizer(ctx, o.Binding)
 	}
-	exists, err := r.getTemplate(ctx, model.TemplateKeyOf(o.Binding), &metav1.PartialObjectMetadata{})
+	kept, err := r.isTemplateKept(ctx, o.Binding)
 	if err != nil {
 		return err
 	}
-	if exists {
+	if kept {
 		o.Template = &unstructured.Unstructured{}
 	}
 	_, err = r.applyWorks(ctx, o, Decide(o))

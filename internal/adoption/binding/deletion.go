@@ -37,11 +37,13 @@ func deletionPolicyOf(o Observed) (deletionPolicy, passage.Reason) {
 }
 
 // addDeletion plans to delete a Work, which says what becomes of its object: by the given policy, unless the
-// binding has recorded that the original is restored in the cluster.
+// binding has recorded that the original is restored in the cluster. An object that no policy has placed there, because another
+// template required it, stays: which of the two templates goes first makes no difference.
 func (d *Decision) addDeletion(b *model.Binding, have *workv1alpha1.Work, p deletionPolicy, why passage.Reason) {
 	if cluster, _ := model.ClusterOf(have.Namespace); model.IsRestoredIn(b, cluster) {
 		p, why = deletionPolicy{model.AnnotationRestore, true}, passage.Because(ReasonRestored, "the policy of the resource that required the template in cluster %s is aborted", cluster)
 	}
+	p.preserve = p.preserve || have.Annotations[model.AnnotationClaim] == model.PolicyKey{}.String()
 	work := have.DeepCopy()
 	work.Annotations = model.MergeKeys(have.Annotations, deletionAnnotations)
 	if p.annotation != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,7 +15,7 @@ import (
 // Observed is a binding, its template and its Works.
 type Observed struct {
 	Binding *model.Binding
-	// Template is nil if it is gone, or being deleted. Of a binding that is being deleted only its existence matters, so its content
+	// Template is nil if it is gone, or being deleted, by itself or with its namespace. Of a binding that is being deleted only its existence matters, so its content
 	// is not read.
 	Template *unstructured.Unstructured
 	// Works are by cluster.
@@ -43,4 +44,16 @@ func (r *reconciler) getTemplate(ctx context.Context, key model.TemplateKey, int
 		return false, fmt.Errorf("get %s %s: %w", key.Kind.Kind, key.ObjectKey, err)
 	}
 	return err == nil && into.GetDeletionTimestamp() == nil, nil
+}
+
+// isTemplateKept tells whether the template of a binding that is being deleted exists, and stays. In a namespace that is being
+// deleted none does, even if the binding goes first.
+func (r *reconciler) isTemplateKept(ctx context.Context, b *model.Binding) (bool, error) {
+	key := model.TemplateKeyOf(b)
+	exists, err := r.getTemplate(ctx, key, &metav1.PartialObjectMetadata{})
+	if err != nil || !exists {
+		return false, err
+	}
+	deleted, err := model.IsNamespaceDeleted(ctx, r.templates, key.Namespace)
+	return !deleted, err
 }

@@ -61,6 +61,9 @@ func Decide(o Observed) Decision {
 		// No policy has written the fields, and no policy can remove them.
 	case o.Template != nil && model.IsTaken(o.Binding):
 		d.addTargets(o)
+	case o.Template != nil:
+		// The objects stay managed where the last policy has placed them.
+		d.addUnplaced(o, func(*workv1alpha1.Work) bool { return true })
 	}
 	return d
 }
@@ -86,7 +89,6 @@ func (d *Decision) addTargets(o Observed) {
 		return
 	}
 	divided := o.Binding.Spec.Placement != nil && o.Binding.Spec.Placement.Divides() && manifest.Replicas(common) >= 0
-	unplaced := maps.Clone(o.Works)
 	for _, target := range model.Targets(o.Binding) {
 		one := common
 		if divided {
@@ -100,13 +102,23 @@ func (d *Decision) addTargets(o Observed) {
 			return
 		}
 		d.addTarget(o, target.Name, desired)
-		delete(unplaced, target.Name)
 	}
-	for _, work := range sortedWorks(unplaced) {
+	d.addUnplaced(o, func(work *workv1alpha1.Work) bool { return isPreserved(o.Binding, work) })
+}
+
+// addUnplaced plans the deletion of the Works in clusters that the template no longer goes to.
+func (d *Decision) addUnplaced(o Observed, preserved func(*workv1alpha1.Work) bool) {
+	for _, work := range sortedWorks(unplacedWorks(o)) {
 		cluster, _ := model.ClusterOf(work.Namespace)
-		d.addDeletion(o.Binding, work, deletionPolicy{preserve: isPreserved(o.Binding, work)},
+		d.addDeletion(o.Binding, work, deletionPolicy{preserve: preserved(work)},
 			passage.Because(ReasonNotPlaced, "the placement no longer selects cluster %s", cluster))
 	}
+}
+
+func unplacedWorks(o Observed) map[string]*workv1alpha1.Work {
+	targets, unplaced := model.Targets(o.Binding), maps.Clone(o.Works)
+	maps.DeleteFunc(unplaced, func(cluster string, _ *workv1alpha1.Work) bool { return model.HasCluster(targets, cluster) })
+	return unplaced
 }
 
 func (d *Decision) addTarget(o Observed, cluster string, desired *workv1alpha1.Work) {

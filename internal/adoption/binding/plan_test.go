@@ -89,14 +89,16 @@ func TestPlan(t *testing.T) {
 		"deleted, preserved": {[]func(*Observed){deleted, func(o *Observed) {
 			o.Template, o.Binding.Spec.PreserveResourcesOnDeletion = nil, ptr.To(true)
 		}}, "delete west Released", "", true},
-		"aborted":                                     {[]func(*Observed){deleted, annotated(model.AnnotationRestore)}, "delete west Undone", model.AnnotationRestore, false},
-		"no longer required":                          {[]func(*Observed){deleted, annotated(model.AnnotationReleased)}, "delete west Released", "", true},
-		"no longer required in a cluster":             {[]func(*Observed){required, unplaced}, "delete west NotPlaced", "", true},
-		"the policy of what required it is aborted":   {[]func(*Observed){required, unplaced, restored}, "delete west Undone", model.AnnotationRestore, true},
-		"the same, and deleted since":                 {[]func(*Observed){unplaced, restored, deleted, annotated(model.AnnotationReleased)}, "delete west Undone", model.AnnotationRestore, true},
-		"placed again before it was restored":         {[]func(*Observed){interrupted}, "update west Changed", "", false},
-		"deleted, when it was to be restored earlier": {[]func(*Observed){interrupted, unplaced}, "delete west NotPlaced", "", false},
-		"deleted, without Works":                      {[]func(*Observed){deleted, func(o *Observed) { o.Works = nil }}, "", "", false},
+		"aborted":            {[]func(*Observed){deleted, annotated(model.AnnotationRestore)}, "delete west Undone", model.AnnotationRestore, false},
+		"no longer required": {[]func(*Observed){deleted, annotated(model.AnnotationReleased)}, "delete west Released", "", true},
+		"deleted with its template, and only required": {[]func(*Observed){required, deleted, func(o *Observed) { o.Template = nil }}, "delete west Released", "", true},
+		"required, and released by its policy":         {[]func(*Observed){required, unplaced, unclaimed}, "delete west NotPlaced", "", true},
+		"no longer required in a cluster":              {[]func(*Observed){required, unplaced}, "delete west NotPlaced", "", true},
+		"the policy of what required it is aborted":    {[]func(*Observed){required, unplaced, restored}, "delete west Undone", model.AnnotationRestore, true},
+		"the same, and deleted since":                  {[]func(*Observed){unplaced, restored, deleted, annotated(model.AnnotationReleased)}, "delete west Undone", model.AnnotationRestore, true},
+		"placed again before it was restored":          {[]func(*Observed){interrupted}, "update west Changed", "", false},
+		"deleted, when it was to be restored earlier":  {[]func(*Observed){interrupted, unplaced}, "delete west NotPlaced", "", false},
+		"deleted, without Works":                       {[]func(*Observed){deleted, func(o *Observed) { o.Works = nil }}, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := observed(t)

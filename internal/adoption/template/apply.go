@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,7 +70,10 @@ func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t 
 		replicas = manifest.Replicas(template)
 	}
 	bound, err := d.applyBinding(ctx, t, uid, p, policy.MembersOf(clusters.Items), replicas, have)
-	if err != nil {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		// The template goes with its namespace.
+		return reconcile.Result{}, nil
+	} else if err != nil {
 		return reconcile.Result{}, err
 	}
 	var needed []model.TemplateKey

@@ -171,7 +171,14 @@ func (d *Reconciler) Reconcile(ctx context.Context, key model.TemplateKey) (reco
 			return reconcile.Result{}, err
 		}
 	}
-	switch decision := Decide(o); decision.Action {
+	decision := Decide(o)
+	if DependsOnNamespace(o, decision) {
+		if o.NamespaceDeleted, err = model.IsNamespaceDeleted(ctx, d.templates, key.Namespace); err != nil {
+			return reconcile.Result{}, err
+		}
+		decision = Decide(o)
+	}
+	switch decision.Action {
 	case model.ActionDelete, model.ActionRestore, model.ActionOrphan:
 		return reconcile.Result{}, d.releaseBinding(ctx, have, decision.Action)
 	case model.ActionKeep:

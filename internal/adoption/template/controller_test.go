@@ -436,3 +436,49 @@ func TestAddDependency(t *testing.T) {
 		})
 	}
 }
+
+// The policy of a namespace that is being deleted may go before the templates: they are not released, and another policy does not
+// take them.
+func TestPolicyDeletedWithItsNamespace(t *testing.T) {
+	for name, c := range map[string]struct {
+		deleted, another bool
+		want             string
+	}{
+		"the policy alone":             {false, false, "deleted=false claim=/"},
+		"with its namespace":           {true, false, "deleted=true claim=shop/p"},
+		"the policy, and another one":  {false, true, "deleted=false claim=/q"},
+		"the namespace, another stays": {true, true, "deleted=true claim=shop/p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t)
+			h.reconcile(t)
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Finalizers: []string{"kubernetes"}}}
+			h.put(t, namespace)
+			if c.deleted {
+				h.remove(t, namespace)
+			}
+			if c.another {
+				h.put(t, &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: h.policy(t).Spec})
+			}
+			h.remove(t, h.policy(t))
+			h.reconcile(t)
+			b := h.read(t, binding)
+			if got := fmt.Sprintf("deleted=%t claim=%s", b.GetDeletionTimestamp() != nil, model.ClaimOf(b)); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A binding cannot be created in a namespace that is being deleted, and a retry would fail as well.
+func TestBindingRefusedByADeletedNamespace(t *testing.T) {
+	h := newHub(t)
+	refused := apierrors.NewForbidden(schema.GroupResource{Group: "work.karmada.io", Resource: "resourcebindings"}, "it-deployment", errors.New("namespace shop is being terminated"))
+	refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for _, request := range []string{"create ResourceBinding it-deployment", "create ResourceBinding it-configmap"} {
+		h.fail(request, refused)
+		if _, err := h.reconciler.Reconcile(t.Context(), cartKey); err != nil {
+			t.Errorf("%s: %v", request, err)
+		}
+	}
+}

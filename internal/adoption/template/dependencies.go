@@ -3,7 +3,9 @@ package template
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/adoption/model"
@@ -59,7 +61,11 @@ func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key m
 	}
 	if have == nil {
 		b := WithDependents(NewDependency(t, metadata.UID), nil, by)
-		return false, d.client.Create(ctx, b.Object, client.FieldOwner(model.FieldOwner))
+		err := d.client.Create(ctx, b.Object, client.FieldOwner(model.FieldOwner))
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return false, nil
+		}
+		return false, err
 	}
 	if have.GetDeletionTimestamp() != nil {
 		return true, nil
@@ -101,7 +107,7 @@ func (d *Reconciler) removeDependency(ctx context.Context, by, dependency *model
 	}
 	want := WithoutDependent(dependency, others, by, restore)
 	switch {
-	case model.IsTaken(want):
+	case IsKept(want):
 		return client.IgnoreNotFound(d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner)))
 	case restore:
 		return d.releaseBinding(ctx, dependency, model.ActionRestore)

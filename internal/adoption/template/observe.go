@@ -20,6 +20,8 @@ type Observed struct {
 	Policies []*policy.Policy
 	// Binding is nil if there is none.
 	Binding *model.Binding
+	// NamespaceDeleted holds when the namespace of the template is being deleted. It is read only if DependsOnNamespace.
+	NamespaceDeleted bool
 }
 
 // Version is the resourceVersion of a template, empty if its kind is not watched.

@@ -37,6 +37,11 @@ func Decide(o Observed) Decision {
 	case have != nil && !deleting && isAborted(o.Policies, claim):
 		// Another policy may take the template when its originals are restored.
 		return Decision{Action: model.ActionRestore, Reason: passage.Because(model.ReasonAborted, "policy %s is aborted", claim)}
+	case o.NamespaceDeleted && (have == nil || deleting):
+		return Decision{Action: model.ActionNone}
+	case o.NamespaceDeleted:
+		// The template goes too, even if its policy goes before.
+		return Decision{Action: model.ActionDelete, Reason: passage.Because("NamespaceDeleted", "namespace %s is being deleted", o.Template.Namespace)}
 	}
 	switch chosen := policy.Select(o.Template, o.Policies, claim); {
 	case chosen != nil && deleting:
@@ -51,6 +56,15 @@ func Decide(o Observed) Decision {
 		return Decision{Action: model.ActionKeep, Reason: passage.Because("Required", "other templates require the template")}
 	}
 	return Decision{Action: model.ActionNone}
+}
+
+// DependsOnNamespace tells whether a decision releases a template from its policy. It must not if the policy goes only because the
+// namespace is being deleted: what becomes of the objects would depend on whether the policy or the template goes first.
+func DependsOnNamespace(o Observed, d Decision) bool {
+	if o.Template.Namespace == "" || o.Binding == nil {
+		return false
+	}
+	return d.Action == model.ActionOrphan || d.Action == model.ActionApply && d.Policy.Key() != model.ClaimOf(o.Binding)
 }
 
 // isTakenInOtherVersion tells whether the binding of a template is for another version of its kind, and stays so.
@@ -169,6 +183,12 @@ func WithoutDependent(dependency *model.Binding, find func(types.NamespacedName)
 	}
 	inheritPolicies(want, find)
 	return want
+}
+
+// IsKept tells whether the binding of a template that nothing requires any more stays: a policy takes the template, or has placed it
+// before it was deleted. Then the template is not released before it is deleted itself.
+func IsKept(dependency *model.Binding) bool {
+	return model.IsTaken(dependency) || dependency.Spec.Placement != nil
 }
 
 func removeDependents(dependency *model.Binding, by ...*model.Binding) {

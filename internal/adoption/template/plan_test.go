@@ -83,6 +83,51 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// In a namespace that is being deleted, policies go before or after templates, and no template is released for that.
+func TestDecideInADeletedNamespace(t *testing.T) {
+	selecting := func(namespace, name string) *policy.Policy {
+		return &policy.Policy{Namespace: namespace, Name: name, Spec: policyv1alpha1.PropagationSpec{
+			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}},
+		}}
+	}
+	p, ofCluster, aborted, deleted := selecting("shop", "p"), selecting("", "all"), selecting("shop", "p"), selecting("shop", "p")
+	aborted.Aborted, deleted.Deleted = true, true
+	for name, c := range map[string]struct {
+		policies []*policy.Policy
+		binding  bool
+		deleting bool
+		depends  bool
+		action   passage.Action
+	}{
+		"its policy is there":                     {[]*policy.Policy{p}, true, false, false, model.ActionDelete},
+		"its policy is gone":                      {nil, true, false, true, model.ActionDelete},
+		"its policy is being deleted":             {[]*policy.Policy{deleted}, true, false, true, model.ActionDelete},
+		"its policy is gone, another one selects": {[]*policy.Policy{ofCluster}, true, false, true, model.ActionDelete},
+		"its policy is aborted":                   {[]*policy.Policy{aborted}, true, false, false, model.ActionRestore},
+		"its binding is being deleted":            {[]*policy.Policy{p}, true, true, false, model.ActionNone},
+		"its binding is gone":                     {[]*policy.Policy{p}, false, false, false, model.ActionNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Observed{Template: model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}, Exists: true, Policies: c.policies}
+			if c.binding {
+				o.Binding = model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
+				o.Binding.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
+				model.Claim(o.Binding, p.Key())
+				if c.deleting {
+					o.Binding.SetDeletionTimestamp(&metav1.Time{Time: metav1.Now().Time})
+				}
+			}
+			if got := DependsOnNamespace(o, Decide(o)); got != c.depends {
+				t.Errorf("depends on the namespace: %t", got)
+			}
+			o.NamespaceDeleted = true
+			if d := Decide(o); d.Action != c.action {
+				t.Errorf("got %s (%s)", d.Action, d.Reason)
+			}
+		})
+	}
+}
+
 func TestDesiredBinding(t *testing.T) {
 	cart := model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
 	members := []policy.Member{{Name: "west"}, {Name: "east"}}
