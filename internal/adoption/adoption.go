@@ -15,6 +15,7 @@ import (
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/binding"
+	"github.com/fairlead/fairlead/internal/adoption/leftover"
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
@@ -67,7 +68,14 @@ func Setup(mgr ctrl.Manager, limits member.Limits) error {
 	if err := work.Setup(mgr, works, m, hub); err != nil {
 		return err
 	}
-	return member.Setup(mgr, m, func(cluster string) { enqueueWorks(cluster) })
+	connected := kube.NewEnqueuer()
+	if err := leftover.Setup(mgr, connected, m, hub); err != nil {
+		return err
+	}
+	return member.Setup(mgr, m, func(cluster string) {
+		enqueueWorks(cluster)
+		connected.Enqueue(client.ObjectKey{Name: cluster})
+	})
 }
 
 func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {

@@ -1,0 +1,100 @@
+package leftover
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
+	"github.com/fairlead/fairlead/internal/adoption/member"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+)
+
+const hubID = "h"
+
+// labelled is a ConfigMap with the labels of a hub, as if they were meant for the one of another name.
+func labelled(hub, name, meantFor string) *corev1.ConfigMap {
+	labels := model.Identity{Hub: hub, Object: model.Digest("", "ConfigMap", "shop", meantFor)}.Labels()
+	labels["app"] = "it"
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: labels}}
+}
+
+func workOf(name string) *workv1alpha1.Work {
+	return &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: model.ExecutionNamespace("west"), Name: model.WorkName(model.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name}),
+		Labels: map[string]string{model.LabelWork: model.Digest("", "ConfigMap", "shop", name)},
+	}}
+}
+
+// A cluster has an object with a Work, one whose Work the cache does not have yet, one that is bound, one of another hub, a copy,
+// and two leftovers.
+func TestReconcile(t *testing.T) {
+	for asked, c := range map[string]struct {
+		writes []string
+		event  string
+	}{
+		"":               {nil, "2 objects have the labels of this hub in cluster west and no Work on the hub, the first: ConfigMap shop/left"},
+		ReleaseLeftovers: {[]string{"patch ConfigMap left", "patch ConfigMap left-too"}, ""},
+		DeleteLeftovers:  {[]string{"delete ConfigMap left", "delete ConfigMap left-too"}, ""},
+	} {
+		t.Run("asked: "+asked, func(t *testing.T) {
+			cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west", Annotations: map[string]string{AnnotationLeftovers: asked}}}
+			cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+			bound := bindingTo("west")
+			bound.SetName("bound-configmap")
+			cache := adoptiontest.NewAPI(t, nil, cluster, workOf("it"))
+			hub := adoptiontest.NewAPI(t, nil, workOf("it"), workOf("new"), bound.Object)
+			west := adoptiontest.NewAPI(t, nil, labelled(hubID, "it", "it"), labelled(hubID, "new", "new"), labelled(hubID, "bound", "bound"),
+				labelled("another", "other", "other"), labelled(hubID, "copy", "it-too"), labelled(hubID, "left", "left"), labelled(hubID, "left-too", "left-too"))
+			recorder := events.NewFakeRecorder(5)
+			r := &reconciler{
+				client: cache, reader: hub, hub: hubID, recorder: recorder,
+				clientOf: func(string) *member.Client { return &member.Client{Name: "west", API: west} },
+				kindsOf: func(*member.Client) ([]schema.GroupVersionKind, error) {
+					return []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap"), {Group: "example.com", Version: "v1", Kind: "Unknown"}}, nil
+				},
+			}
+			result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "west"}})
+			if err != nil || result.RequeueAfter != searchInterval {
+				t.Errorf("%v, %v", result, err)
+			}
+			if !slices.Equal(west.Writes, c.writes) || len(hub.Writes)+len(cache.Writes) > 0 {
+				t.Errorf("written: %v, %v, %v", west.Writes, hub.Writes, cache.Writes)
+			}
+			select {
+			case got := <-recorder.Events:
+				if c.event == "" || !strings.Contains(got, c.event) {
+					t.Errorf("got event %q", got)
+				}
+			default:
+				if c.event != "" {
+					t.Error("no event")
+				}
+			}
+			left := labelled(hubID, "left", "")
+			if asked == ReleaseLeftovers && (!west.Exists(t, left) || len(left.Labels) != 1) {
+				t.Errorf("labels %v", left.Labels)
+			}
+		})
+	}
+}
+
+// A cluster that is not connected, or not ready, is searched when it is.
+func TestReconcileLater(t *testing.T) {
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}}
+	r := &reconciler{client: adoptiontest.NewAPI(t, nil, cluster), clientOf: func(string) *member.Client { return nil }}
+	for _, name := range []string{"west", "gone"} {
+		if result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}}); err != nil || result.RequeueAfter > 0 {
+			t.Errorf("%s: %v, %v", name, result, err)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package leftover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/member"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
+)
+
+// pageSize is how many objects are listed in one request.
+const pageSize = 500
+
+// discoverKinds are the kinds of a cluster whose objects can be listed, each in the version that the cluster prefers.
+func discoverKinds(m *member.Client) ([]schema.GroupVersionKind, error) {
+	discover, err := discovery.NewDiscoveryClientForConfig(m.Config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", m.Name, err)
+	}
+	// An API that does not answer leaves out its own kinds only.
+	lists, err := discover.ServerPreferredResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("discover the kinds of cluster %s: %w", m.Name, err)
+	}
+	var all []schema.GroupVersionKind
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") {
+				all = append(all, version.WithKind(r.Kind))
+			}
+		}
+	}
+	return all, nil
+}
+
+// listMarked are the objects of a kind with the label of the hub. A kind that the hub may not read has none of its objects.
+func listMarked(ctx context.Context, m *member.Client, kind schema.GroupVersionKind, hub string) ([]metav1.PartialObjectMetadata, error) {
+	var all []metav1.PartialObjectMetadata
+	list := &metav1.PartialObjectMetadataList{}
+	for {
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := m.API.List(ctx, list, client.MatchingLabels{model.LabelManaged: "true", model.LabelHub: hub}, client.Limit(pageSize), client.Continue(list.Continue))
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), meta.IsNoMatchError(err):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("list %s in cluster %s: %w", kind.Kind, m.Name, err)
+		}
+		for i := range list.Items {
+			list.Items[i].SetGroupVersionKind(kind)
+		}
+		all = append(all, list.Items...)
+		if list.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// findCandidates are the objects of a cluster with the labels of this hub of which its cache has no Work.
+func (r *reconciler) findCandidates(ctx context.Context, m *member.Client) ([]metav1.PartialObjectMetadata, error) {
+	kinds, err := r.kindsOf(m)
+	if err != nil {
+		return nil, err
+	}
+	var all []metav1.PartialObjectMetadata
+	var errs []error
+	for _, kind := range kinds {
+		marked, err := listMarked(ctx, m, kind, r.hub)
+		all, errs = append(all, marked...), append(errs, err)
+	}
+	var works workv1alpha1.WorkList
+	if err := r.client.List(ctx, &works, client.InNamespace(model.ExecutionNamespace(m.Name)), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the Works of cluster %s: %w", m.Name, err)
+	}
+	known := map[string]bool{}
+	for i := range works.Items {
+		known[works.Items[i].Labels[model.LabelWork]] = true
+	}
+	all = slices.DeleteFunc(all, func(o metav1.PartialObjectMetadata) bool {
+		return known[o.Labels[model.LabelWork]] || !isManaged(&o, r.hub)
+	})
+	return all, errors.Join(errs...)
+}
+
+// isManaged tells whether the labels of an object are those of a hub, and not copied from another object.
+func isManaged(o *metav1.PartialObjectMetadata, hub string) bool {
+	id := model.Digest(o.GroupVersionKind().Group, o.Kind, o.Namespace, o.Name)
+	return model.Identity{Hub: hub, Object: id}.OwnershipOf(o) == model.ManagedHere
+}
+
+// observe reads a candidate, and then its Work and its binding, once more from the API servers: an object whose Work has just gone
+// is no longer labelled.
+func (r *reconciler) observe(ctx context.Context, m *member.Client, c *clusterv1alpha1.Cluster, candidate *metav1.PartialObjectMetadata) (Observed, error) {
+	kind := candidate.GroupVersionKind()
+	err := m.API.Get(ctx, client.ObjectKeyFromObject(candidate), candidate)
+	candidate.SetGroupVersionKind(kind)
+	if err != nil {
+		return Observed{Cluster: c}, client.IgnoreNotFound(err)
+	}
+	o := Observed{Cluster: c, Managed: isManaged(candidate, r.hub) && candidate.DeletionTimestamp == nil}
+	t := model.TemplateOf(candidate)
+	work, err := kube.GetIfExists(ctx, r.reader, client.ObjectKey{Namespace: model.ExecutionNamespace(c.Name), Name: model.WorkName(t)}, &workv1alpha1.Work{})
+	if err != nil {
+		return o, err
+	}
+	o.HasWork = work != nil
+	o.Binding, err = model.GetBinding(ctx, r.reader, t.Key().Binding())
+	return o, err
+}
