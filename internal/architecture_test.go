@@ -46,7 +46,7 @@ var (
 	pureFiles = map[string][]string{
 		"adoption/binding":            {"deletion.go"},
 		"adoption/policy":             {"select.go", "placement.go", "conflict_resolution.go", "exclusions.go", "validation.go"},
-		"adoption/work":               {"deletion.go", "record.go", "finished_job.go", "health.go"},
+		"adoption/work":               {"deletion.go", "record.go", "finished.go", "health.go"},
 		"meshservice/consumers":       {"gates.go", "intent.go", "record.go"},
 		"revision/controlplane":       {"shared.go", "names.go"},
 		"revision/istio":              {"retire.go", "tags.go"},
