@@ -47,7 +47,7 @@ var (
 		"adoption/binding":            {"deletion.go"},
 		"adoption/policy":             {"select.go", "placement.go", "conflict_resolution.go", "exclusions.go", "validation.go"},
 		"adoption/work":               {"deletion.go", "record.go", "finished.go", "health.go"},
-		"meshservice/consumers":       {"gates.go", "intent.go", "record.go"},
+		"meshservice/consumers":       {"gates.go", "intent.go", "record.go", "slices.go"},
 		"revision/controlplane":       {"shared.go", "names.go"},
 		"revision/istio":              {"retire.go", "tags.go"},
 		"revision/workload":           {"gates.go", "match.go", "overrides.go", "steps.go", "outcome.go", "mark.go", "failures.go", "injection.go", "unmanaged.go"},

@@ -24,6 +24,7 @@ A new request replaces the previous one: switched consumers stay switched, and w
 		Example: `  fairlead migrate mesh default --batch-size 10 --delay 30s
   fairlead migrate mesh default --consumers shop/Deployment/cart,shop/Deployment/pay
   fairlead migrate mesh default --batch-size 10 --dry-run
+  fairlead migrate mesh default --batch-size 10 --allow-disconnected
   fairlead migrate mesh default --revert --batch-size 10`,
 	}
 	cmd.Flags().BoolVar(&confirm.DryRun, "dry-run", false, "show the batches, and record no request")

@@ -144,6 +144,8 @@ const (
 	ReasonNotGenerated = "NotGenerated"
 	// ReasonNoMeshServices means that the mesh has no MeshServices.
 	ReasonNoMeshServices = "NoMeshServices"
+	// ReasonProxiesNotConnected means that proxies of the consumers that are left are not connected.
+	ReasonProxiesNotConnected = "ProxiesNotConnected"
 )
 
 // Reasons of Served.

@@ -23,6 +23,8 @@ type Intent struct {
 	Delay metav1.Duration `json:"delay,omitzero"`
 	// Revert switches consumers back.
 	Revert bool `json:"revert,omitempty"`
+	// AllowDisconnected switches consumers whose proxies are not connected, without the acknowledgement of these.
+	AllowDisconnected bool `json:"allowDisconnected,omitempty"`
 	// Consumers restrict the intent; without any, it includes all, also later ones.
 	Consumers []string `json:"consumers,omitempty"`
 }

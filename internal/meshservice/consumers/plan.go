@@ -2,6 +2,7 @@ package consumers
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -148,7 +149,49 @@ func (p *planner) revertAll() {
 }
 
 // plan has a step for each consumer of the intent, and for those in progress.
-func (p *planner) plan() passage.Plan { return planOf(p.Mesh, p.record, p.intent) }
+func (p *planner) plan() passage.Plan {
+	plan := planOf(p.Mesh, p.record, p.intent)
+	p.holdDisconnected(plan.Steps)
+	return plan
+}
+
+// holdDisconnected holds the consumers that have a proxy that is not connected: nobody would see whether it takes its
+// configuration. Just after a start, proxies are given the time to reconnect instead.
+func (p *planner) holdDisconnected(steps []passage.Step) {
+	if p.intent == nil || p.intent.AllowDisconnected || p.record.Revert || !p.Serving || p.now.Before(p.reconnectDeadline()) {
+		return
+	}
+	for i := range steps {
+		if steps[i].State != passage.Pending {
+			continue
+		}
+		if absent := p.disconnected(steps[i].Object); len(absent) > 0 {
+			steps[i].Held = true
+			steps[i].Reason = passage.Because(kumav1alpha1.ReasonProxiesNotConnected, "%s: check the pod, or go on without an "+
+				"acknowledgement with `fairlead migrate mesh %s --allow-disconnected`", notConnected(absent), p.Mesh.Name)
+		}
+	}
+}
+
+// notConnected names one proxy and does not count the others: the text is recorded, and would change with each that connects.
+func notConnected(proxies []string) string {
+	if len(proxies) == 1 {
+		return fmt.Sprintf("proxy %s is not connected", proxies[0])
+	}
+	return fmt.Sprintf("proxy %s and others are not connected", proxies[0])
+}
+
+// disconnected are the proxies of a consumer that are not connected. All its proxies are watched.
+func (p *planner) disconnected(consumer passage.Object) []string {
+	var absent []string
+	for _, proxy := range p.consumers[nameOf(consumer)] {
+		p.watched[proxy.ID] = true
+		if !p.Connection(proxy.ID).Connected {
+			absent = append(absent, proxy.ID.Name)
+		}
+	}
+	return absent
+}
 
 func planOf(mesh *kumav1alpha1.Mesh, record *kumav1alpha1.MeshMigration, intent *Intent) passage.Plan {
 	plan := passage.Plan{
@@ -262,12 +305,7 @@ func (p *planner) disconnectedProxies(steps []passage.Step) []string {
 	}
 	var absent []string
 	for _, step := range steps {
-		for _, proxy := range p.consumers[nameOf(step.Object)] {
-			p.watched[proxy.ID] = true
-			if !p.Connection(proxy.ID).Connected {
-				absent = append(absent, proxy.ID.Name)
-			}
-		}
+		absent = append(absent, p.disconnected(step.Object)...)
 	}
 	return absent
 }

@@ -28,7 +28,9 @@ const (
 
 // decision returns the decision for the current record and the next step.
 func (p *planner) decision(d passage.Decision) Decision {
-	counts := p.plan().Counts()
+	plan := p.plan()
+	counts := plan.Counts()
+	p.noteHeld(plan.Steps)
 	p.record.Batch, p.record.Batches, p.record.Phase = int32(d.Batch), int32(d.Batches), string(d.Outcome)
 	countConsumers(p.record)
 	decided := Decision{
@@ -42,6 +44,21 @@ func (p *planner) decision(d passage.Decision) Decision {
 		decided.Record = p.record
 	}
 	return decided
+}
+
+// noteHeld writes down, for each consumer that waits, what it waits for by itself.
+func (p *planner) noteHeld(steps []passage.Step) {
+	why := map[string]string{}
+	for i := range steps {
+		if steps[i].Held {
+			why[nameOf(steps[i].Object)] = steps[i].Reason.Message
+		}
+	}
+	for i := range p.record.Consumers {
+		if c := &p.record.Consumers[i]; c.State == kumav1alpha1.ConsumerWaiting {
+			c.Message = why[c.Name]
+		}
+	}
 }
 
 // dropReverted drops the reverted consumers.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 var update = flag.Bool("update", false, "rewrite the stories in testdata")
@@ -80,6 +82,30 @@ func stories() map[string]story {
 			w.shop()
 			w.asks(0, Intent{ID: "one", BatchSize: 2, Delay: every(time.Second)})
 			w.diesAfter[3] = true
+		}},
+		"disconnected": {"Proxies of two consumers are not connected: the others are switched, and these wait. One connects, and is switched. For the other one somebody gives up the acknowledgement.", func(w *world) {
+			never := func(p *proxy) { p.never = true }
+			w.deploy("a", 1, never)
+			w.deploy("b", 1)
+			w.deploy("c", 2)
+			w.start("c", "c-2", never)
+			w.deploy("d", 1)
+			w.asks(0, Intent{ID: "one", BatchSize: 2})
+			w.on(60, "c-2 connects", func() { w.proxies["c-2"].never = false; w.connect(w.proxies["c-2"]) })
+			w.asks(120, Intent{ID: "two", BatchSize: 2, AllowDisconnected: true})
+		}},
+		"disconnected-after-restart": {"The operator is killed when it has switched the first of two, and the proxy of the other never comes back.", func(w *world) {
+			w.deploy("a", 1)
+			w.deploy("b", 1)
+			w.asks(0, Intent{ID: "one"})
+			w.diesAfter[1] = true
+			w.on(3, "b-0 loses its network", func() { w.proxies["b-0"].never = true })
+		}},
+		"revert-disconnected": {"To go back waits for nobody.", func(w *world) {
+			w.shop()
+			w.asks(0, Intent{ID: "one", BatchSize: 5})
+			w.on(60, "b-0 loses its network", func() { w.proxies["b-0"].never, w.proxies["b-0"].connection = true, model.Connection{} })
+			w.on(70, "fairlead migrate mesh default --revert --batch-size 2", func() { w.ask(back) })
 		}},
 		"pod-replaced": {"A pod of the open batch is replaced before it has answered. Its successor has to be content instead.", func(w *world) {
 			w.deploy("a", 2)
@@ -241,7 +267,7 @@ func end(w *world) map[string]string {
 
 func TestKilledAfterEveryWrite(t *testing.T) {
 	for name, s := range stories() {
-		if name == "lost-while-operator-was-down" || name == "killed-between-batches" {
+		if slices.Contains([]string{"lost-while-operator-was-down", "killed-between-batches", "disconnected-after-restart"}, name) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ func TestIntentOf(t *testing.T) {
 		want string // the intent as it is written, or part of why it cannot be read
 	}{
 		"the least":        {`{"id":"x"}`, `{"id":"x","batchSize":1}`},
-		"all of it":        {`{"id":"x","batchSize":3,"delay":"1m","revert":true,"consumers":["b","a","b"]}`, `{"id":"x","batchSize":3,"delay":"1m0s","revert":true,"consumers":["a","b"]}`},
+		"all of it":        {`{"id":"x","batchSize":3,"delay":"1m","revert":true,"allowDisconnected":true,"consumers":["b","a","b"]}`, `{"id":"x","batchSize":3,"delay":"1m0s","revert":true,"allowDisconnected":true,"consumers":["a","b"]}`},
 		"unknown field":    {`{"id":"x","later":1}`, `{"id":"x","batchSize":1}`},
 		"not JSON":         {`yes`, "read JSON"},
 		"no identity":      {`{"batchSize":1}`, "id is missing"},

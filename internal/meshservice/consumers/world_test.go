@@ -168,6 +168,9 @@ func (w *world) asks(second int, intent Intent) {
 	if len(intent.Consumers) > 0 {
 		reported += " --consumers " + strings.Join(intent.Consumers, ",")
 	}
+	if intent.AllowDisconnected {
+		reported += " --allow-disconnected"
+	}
 	if intent.Revert {
 		reported += " --revert"
 	}

@@ -171,6 +171,26 @@ func TestSilentProxy(t *testing.T) {
 	checkout.reaches(t, []string{tag, cluster}, nil)
 }
 
+// TestDisconnectedProxy: the proxy of a consumer never connects. It is not switched, until somebody gives up the
+// acknowledgement.
+func TestDisconnectedProxy(t *testing.T) {
+	w := theWorld(t)
+	w.again(t, "--mesh-insecure", "--mesh-switch-timeout", "1s")
+	s := newShop(t, kumav1alpha1.ModeReachableBackendRefs)
+	idle := s.runs(t, deployment("idle", 0))
+	s.until(t, meshService("backend", nil), func() error { return nil })
+
+	s.migrate(t, "--consumers", s.consumer("idle"))
+	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonProxiesNotConnected, idle.Name, "--allow-disconnected")
+	s.standing(t, all(kumav1alpha1.ConsumerWaiting, "idle"))
+	s.enter(t, unfinished, "status", nil, "Held", s.consumer("idle")+" Waiting", idle.Name)
+
+	s.migrate(t, "--consumers", s.consumer("idle"), "--allow-disconnected")
+	s.standing(t, all(kumav1alpha1.ConsumerSwitched, "idle"))
+	s.concludes(t, metav1.ConditionTrue, kumav1alpha1.ReasonSwitched, "1 of 1")
+	w.again(t, "--mesh-insecure")
+}
+
 // TestStoryOperatorKilled: the operator dies while a batch is open, and its successor ends where it would have ended.
 func TestStoryOperatorKilled(t *testing.T) {
 	s := newShop(t, kumav1alpha1.ModeReachableBackendRefs)

@@ -54,6 +54,7 @@ func (k *Kind) AddFlags(command string, flags *pflag.FlagSet) {
 		flags.Int32Var(&k.intent.BatchSize, "batch-size", 1, "how many consumers to switch at a time")
 		flags.DurationVar(&k.intent.Delay.Duration, "delay", 0, "how long to wait between a batch and the next one")
 		flags.StringSliceVar(&k.intent.Consumers, "consumers", nil, "switch only these, such as shop/Deployment/cart; in universal, the names of Dataplanes")
+		flags.BoolVar(&k.intent.AllowDisconnected, "allow-disconnected", false, "also switch consumers with proxies that are not connected, without the acknowledgement of these")
 		flags.BoolVar(&k.intent.Revert, "revert", false, "switch consumers back")
 		flags.StringVar(&k.zone.Environment, "mesh-environment", desired.Kubernetes, "environment of the operator: kubernetes or universal")
 	case "plan":

@@ -166,6 +166,9 @@ func printMigration(w io.Writer, mesh *kumav1alpha1.Mesh, intent consumers.Inten
 		line += ", and future ones"
 	}
 	line += ". No pod restarts."
+	if intent.AllowDisconnected {
+		line += " Proxies that are not connected need not acknowledge."
+	}
 	if mode := mesh.Mode(); intent.Revert && mode != kumav1alpha1.ModeReachableBackendRefs {
 		line += fmt.Sprintf(" Their calls stay as they are in mode %s, which does not depend on switched consumers.", mode)
 	}
