@@ -12,12 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/cli/render"
 	"github.com/fairlead/fairlead/internal/meshservice/convert"
 )
 
-func newConvertCommand(streams Streams) *cobra.Command {
+func newConvertCommand(flags *connect.Flags, streams Streams) *cobra.Command {
 	var format render.Format
 	c := converter{}
 	cmd := &cobra.Command{
@@ -26,34 +27,50 @@ func newConvertCommand(streams Streams) *cobra.Command {
 		Long: `Add entries for MeshServices to the policies of a mesh.
 
 For each entry of spec.to that targets a kuma.io/service such as demo-app_kuma-demo_svc_5000, the command adds an entry for
-the MeshService of that service, selected by labels, with sectionName "5000". The old entry stays, for consumers that are not
-switched yet. Lines are only added: comments, order and other documents stay the same, and a converted entry is not converted
-again.
+the MeshService of that service, selected by labels, with the name of port 5000 as sectionName. The old entry stays, for
+consumers that are not switched yet. Lines are only added: comments, order and other documents stay the same, and a converted
+entry is not converted again.
 
-Routes are listed with their lines and not converted, because their effect depends on the zones that have instances. Names
-without a port, such as those of universal, are listed as well, unless --port is given.
+The names of ports are those of the Services and MeshServices in the files of --services. Without that flag, they are those
+of the cluster, if there is one. A port whose name is not known is written by its number, which is right only if the port has
+no name: the finding and a comment in the file say to check it.
 
-The converted file is printed to standard output, and the findings to standard error. The command needs no cluster.`,
+All kinds of policies with spec.to are converted. Of a MeshLoadBalancingStrategy, crossZone is left out, because it does not
+apply to a MeshService. Routes are listed with their lines and not converted, because their effect depends on the zones that
+have instances. Listed as well are names without a port, such as those of universal, unless --port is given or the service
+has one port only, and entries that would take precedence over an entry for the MeshService itself. An object of a kind that
+the command does not know is listed, and the exit code is 1.
+
+The converted file is printed to standard output, and the findings to standard error.`,
 		Example: `  fairlead convert -f policies.yaml
-  fairlead convert -f policies/ -w
+  fairlead convert -f policies/ -w --services services.yaml
   fairlead convert -f policies/ --check`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.validate(); err != nil {
 				return err
 			}
-			files, err := c.read(streams.In)
+			inputs, err := c.read(streams.In)
+			if err != nil {
+				return err
+			}
+			if err := c.findPorts(cmd, flags, streams.In, inputs); err != nil {
+				return err
+			}
+			files, err := c.convert(inputs)
 			if err != nil {
 				return err
 			}
 			return c.writeResults(streams, files, format)
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringArrayVarP(&c.from, "filename", "f", nil, "file or directory with policies in YAML or JSON (-: standard input)")
-	flags.BoolVarP(&c.write, "write", "w", false, "write the files instead of printing them")
-	flags.BoolVar(&c.check, "check", false, "only show the entries to add, and exit with 3 if there are any")
-	flags.Uint16Var(&c.options.Port, "port", 0, "port of services whose kuma.io/service has no port")
+	its := cmd.Flags()
+	its.StringArrayVarP(&c.from, "filename", "f", nil, "file or directory with policies in YAML or JSON (-: standard input)")
+	its.BoolVarP(&c.write, "write", "w", false, "write the files instead of printing them")
+	its.BoolVar(&c.check, "check", false, "only show the entries to add, and exit with 3 if there are any")
+	its.Uint16Var(&c.options.Port, "port", 0, "port of services whose kuma.io/service has no port")
+	its.StringArrayVar(&c.services, "services", nil, "file or directory with Services or MeshServices, whose ports have the names; no cluster is asked")
+	its.StringVar(&c.systemNamespace, "mesh-namespace", "kuma-system", "system namespace of the mesh")
 	format.AddFlag(cmd, render.JSON, render.YAML, render.Wide)
 	_ = cmd.MarkFlagRequired("filename")
 	return cmd
@@ -61,9 +78,19 @@ The converted file is printed to standard output, and the findings to standard e
 
 // converter is what `convert` was asked for.
 type converter struct {
-	from         []string
-	write, check bool
-	options      convert.Options
+	from            []string
+	write, check    bool
+	services        []string
+	systemNamespace string
+	options         convert.Options
+	// notLookedUp is why the names of ports were not looked up.
+	notLookedUp error
+}
+
+// convertInput is a file as it was read.
+type convertInput struct {
+	name string
+	text []byte
 }
 
 // convertedFile is what became of a file.
@@ -86,39 +113,45 @@ func (c *converter) validate() error {
 			return console.UsageErrorf("-f names no file: give one, a directory, or - for the standard input")
 		case from == "-" && c.write:
 			return console.UsageErrorf("-w cannot write the standard input: leave out -w, and what it should be is printed")
+		case from == "-" && slices.Contains(c.services, "-"):
+			return console.UsageErrorf("-f and --services cannot both read the standard input: name a file for one of them")
 		}
+	}
+	if slices.Contains(c.services, "") {
+		return console.UsageErrorf("--services names no file: give one, a directory, or - for the standard input")
 	}
 	return nil
 }
 
-// read converts all files, and fails if it cannot convert any one.
-func (c *converter) read(stdin io.Reader) ([]convertedFile, error) {
-	var files []convertedFile
+// read reads all files, and fails if it cannot read any one.
+func (c *converter) read(stdin io.Reader) ([]convertInput, error) {
+	var inputs []convertInput
 	var failed []error
 	for _, from := range c.from {
 		paths, err := listFiles(from)
 		failed = append(failed, err)
 		for _, path := range paths {
-			file, err := c.convert(stdin, path)
-			if err == nil {
-				files = append(files, file)
-			}
+			name, text, err := console.ReadFile(stdin, path)
 			failed = append(failed, err)
+			inputs = append(inputs, convertInput{name, text})
 		}
 	}
-	return files, errors.Join(failed...)
+	return inputs, errors.Join(failed...)
 }
 
-func (c *converter) convert(stdin io.Reader, path string) (convertedFile, error) {
-	name, in, err := console.ReadFile(stdin, path)
-	if err != nil {
-		return convertedFile{}, err
+// convert converts all files, and fails if it cannot convert any one.
+func (c *converter) convert(inputs []convertInput) ([]convertedFile, error) {
+	var files []convertedFile
+	var failed []error
+	for _, in := range inputs {
+		out, report, err := convert.Convert(in.text, c.options)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("convert %s: %w", in.name, err))
+			continue
+		}
+		files = append(files, convertedFile{in.name, report.Changed(), append([]convert.Finding{}, report.Findings...), out})
 	}
-	out, report, err := convert.Convert(in, c.options)
-	if err != nil {
-		return convertedFile{}, fmt.Errorf("convert %s: %w", name, err)
-	}
-	return convertedFile{name, report.Changed(), append([]convert.Finding{}, report.Findings...), out}, nil
+	return files, errors.Join(failed...)
 }
 
 // writeResults writes the files or prints them, and tells what was done.
@@ -145,8 +178,11 @@ func (c *converter) writeResults(streams Streams, files []convertedFile, format 
 	if prints {
 		out = streams.Err
 	}
-	if err := format.Print(out, files, func() { printConversion(out, files, c.check, format) }); err != nil {
+	if err := format.Print(out, files, func() { c.printConversion(out, files, format) }); err != nil {
 		return err
+	}
+	if kinds := unknownKinds(files); len(kinds) > 0 {
+		return console.ExitError{Code: console.ExitFailed, Message: fmt.Sprintf("convert does not know %s: look for values of kuma.io/service there yourself", strings.Join(kinds, ", "))}
 	}
 	if c.check && changed {
 		return console.ExitError{Code: console.ExitUnfinished}
@@ -154,25 +190,58 @@ func (c *converter) writeResults(streams Streams, files []convertedFile, format 
 	return nil
 }
 
-func printConversion(w io.Writer, files []convertedFile, check bool, format render.Format) {
+// unknownKinds are the kinds of objects that were not looked at.
+func unknownKinds(files []convertedFile) []string {
+	var kinds []string
+	for _, f := range files {
+		for _, finding := range f.Findings {
+			if finding.Action == convert.UnknownKind {
+				kinds = append(kinds, finding.Kind)
+			}
+		}
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+func (c *converter) printConversion(w io.Writer, files []convertedFile, format render.Format) {
 	added := "added"
-	if check {
+	if c.check {
 		added = "to add"
 	}
-	words := map[convert.Action]string{convert.Added: added, convert.NeedsPerson: "needs you", convert.NotNeeded: "none"}
+	words := map[convert.Action]string{
+		convert.Added: added, convert.NeedsPerson: "needs you", convert.NotNeeded: "none", convert.UnknownKind: "unknown kind",
+	}
 	counts := map[convert.Action]int{}
+	unchecked := 0
 	var rows [][]string
 	for _, f := range files {
 		for _, finding := range f.Findings {
 			counts[finding.Action]++
+			word := words[finding.Action]
+			if finding.Unchecked {
+				unchecked++
+				word += ", check"
+			}
+			what := strings.TrimSuffix(finding.Field, ".targetRef")
+			if finding.Service != "" {
+				what += ", " + finding.Service
+			}
 			rows = append(rows, []string{
-				fmt.Sprintf("%s:%d", f.File, finding.Line), finding.Kind + " " + render.OrDash(finding.Policy), words[finding.Action],
-				fmt.Sprintf("%s, %s: %s", strings.TrimSuffix(finding.Field, ".targetRef"), finding.Service, finding.Why),
+				fmt.Sprintf("%s:%d", f.File, finding.Line), finding.Kind + " " + render.OrDash(finding.Policy), word, what + ": " + finding.Why,
 			})
 		}
 	}
-	fmt.Fprintf(w, "%s %s, %d for you to look at.\n", render.Count(counts[convert.Added], "entry"), added, counts[convert.NeedsPerson])
+	check := ""
+	if unchecked > 0 {
+		check = fmt.Sprintf(" (%d with a sectionName to check)", unchecked)
+	}
+	fmt.Fprintf(w, "%s %s%s, %d for you to look at.\n", render.Count(counts[convert.Added], "entry"), added, check,
+		counts[convert.NeedsPerson]+counts[convert.UnknownKind])
 	render.PrintRows(w, format, []string{"PLACE", "POLICY", "ENTRY", "WHAT"}, rows)
+	if unchecked > 0 && c.notLookedUp != nil {
+		render.Note(w, fmt.Sprintf("The names of ports were not looked up in a cluster: %s. Without a cluster, give the Services with --services.", console.OneLine(c.notLookedUp)))
+	}
 }
 
 // listFiles are the files that -f names: one, or those with policies below a directory, without hidden ones.

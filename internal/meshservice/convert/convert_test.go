@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead/fairlead/internal/meshservice/successor"
 )
 
 var update = flag.Bool("update", false, "rewrite what is expected in testdata")
 
-// Each FILE.in.yaml becomes FILE.out.yaml, and what is said of it is FILE.report.
+// Each FILE.in.yaml becomes FILE.out.yaml, and what is said of it is FILE.report. FILE.services.yaml has the names of ports.
 func TestConvert(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.in.yaml")
 	if err != nil || len(files) == 0 {
@@ -31,6 +33,9 @@ func TestConvert(t *testing.T) {
 			if strings.HasSuffix(base, "-port") {
 				o.Port = 80
 			}
+			if services, err := os.ReadFile(base + ".services.yaml"); err == nil {
+				o.Ports, o.Unknown = servicesIn(t, services).Ports, "the cluster has none of that name"
+			}
 			out, report, err := Convert(in, o)
 			if err != nil {
 				t.Fatal(err)
@@ -43,7 +48,49 @@ func TestConvert(t *testing.T) {
 			compare(t, base+".report", reported.String())
 			checkOnlyAdded(t, in, out, report)
 			checkAgain(t, out, report, o)
+			checkWithOthers(t, in, o)
 		})
+	}
+}
+
+func servicesIn(t testing.TB, text []byte) *Services {
+	t.Helper()
+	services := NewServices("kuma-system")
+	if count, err := services.Read(text, ""); err != nil || count == 0 {
+		t.Fatal(count, err)
+	}
+	return services
+}
+
+// namedPorts are those of a cluster in which each service has all ports, with names.
+func namedPorts(_, _ string) []successor.Port {
+	var ports []successor.Port
+	for _, number := range []uint32{1, 80, 90, 5000, 6000, 7000} {
+		ports = append(ports, successor.Port{Number: number, Name: fmt.Sprintf("port-%d", number)})
+	}
+	return ports
+}
+
+// checkWithOthers: who converts with the names of ports what somebody has converted without them, or the other way round,
+// adds nothing.
+func checkWithOthers(t *testing.T, in []byte, o Options) {
+	t.Helper()
+	with, without := Options{Port: o.Port, Ports: namedPorts}, Options{Port: o.Port}
+	for _, c := range []struct{ first, second Options }{{with, without}, {without, with}} {
+		out, _, err := Convert(in, c.first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, report, err := Convert(out, c.second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range report.Findings {
+			// With the names, more can be said of a tag than without.
+			if f.Action == Added && !strings.Contains(f.Why, "port-") {
+				t.Errorf("converting again adds to line %d: %s: %s", f.Line, f.Why, cmp.Diff(string(out), string(again)))
+			}
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package convert
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+
 	"go.yaml.in/yaml/v3"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
@@ -8,7 +12,7 @@ import (
 )
 
 // entryFor returns the entry for a MeshService with the same settings, or nil if there are none, and sets the finding.
-func (p policyNode) entryFor(s successor.Section, said *yaml.Node, f *Finding) *yaml.Node {
+func (p *policyNode) entryFor(w successor.Wanted, said *yaml.Node, o Options, f *Finding) *yaml.Node {
 	conf, ok := copyOf(said)
 	if !ok {
 		f.Why = "its YAML aliases expand to too many nodes: write the entry out, or add the new entry yourself"
@@ -21,29 +25,50 @@ func (p policyNode) entryFor(s successor.Section, said *yaml.Node, f *Finding) *
 	}
 	what := "an entry"
 	if p.kind == kumav1alpha1.MeshLoadBalancingStrategyKind {
-		awareness := field(conf, "localityAwareness")
-		local := field(awareness, "localZone")
-		if local == nil && (field(conf, "<<") != nil || field(awareness, "<<") != nil) {
-			f.Action, f.Why = NeedsPerson, "only localZone applies to a MeshService, and the value is a YAML merge: write the value out"
+		aware := field(conf, "localityAwareness")
+		switch {
+		case aware == nil && field(conf, "<<") != nil || field(aware, "<<") != nil:
+			f.Action, f.Why = NeedsPerson, "crossZone does not apply to a MeshService, and the value is a YAML merge: write the value out"
 			return nil
+		case field(aware, "crossZone") != nil:
+			what = "an entry without crossZone,"
+			if remove(aware, "crossZone"); len(aware.Content) == 0 {
+				remove(conf, "localityAwareness")
+			}
+			if len(conf.Content) == 0 {
+				f.Why = "the entry has only crossZone, which does not apply to a MeshService"
+				return nil
+			}
 		}
-		if local == nil {
-			f.Why = "the entry has no localZone, the only part that applies to a MeshService"
-			return nil
-		}
-		conf = mapping(text("localityAwareness"), mapping(text("localZone"), local))
-		what = "an entry with localZone only,"
 	}
-	f.Action, f.Why = Added, what+" for section "+s.Port+" of MeshService "+s.Name
-
-	labels := mapping(text(kumav1alpha1.LabelDisplayName), text(s.Name))
-	if s.Namespace != "" {
-		labels.Content = append(labels.Content, text(kumav1alpha1.LabelNamespace), text(s.Namespace))
+	f.Action, f.Section, f.Unchecked = Added, w.Port, !w.Named
+	f.Why = fmt.Sprintf("%s for section %s of MeshService %s", what, w.Port, w.Name)
+	switch {
+	case !w.Named:
+		f.Why += fmt.Sprintf("; check the sectionName: %s is right only if the port has no name, and %s", w.Port, cmp.Or(o.Unknown, "no Services were given"))
+	case w.Port != w.Number:
+		f.Why += ", which is port " + w.Number
 	}
-	quoted := text(s.Port)
-	quoted.Style = yaml.DoubleQuotedStyle
-	target := mapping(text("kind"), text(kumav1alpha1.MeshServiceKind), text("labels"), labels, text("sectionName"), quoted)
+	labels := mapping(text(kumav1alpha1.LabelDisplayName), text(w.Name))
+	if w.Namespace != "" {
+		labels.Content = append(labels.Content, text(kumav1alpha1.LabelNamespace), text(w.Namespace))
+	}
+	section := text(w.Port)
+	section.Style = yaml.DoubleQuotedStyle
+	if !w.Named {
+		section.LineComment = "# check: if port " + w.Port + " has a name, write the name"
+	}
+	target := mapping(text("kind"), text(kumav1alpha1.MeshServiceKind), text("labels"), labels, text("sectionName"), section)
 	return mapping(text("targetRef"), target, text("default"), conf)
+}
+
+// remove removes a key of a mapping.
+func remove(node *yaml.Node, key string) {
+	for i := len(node.Content) - 2; i >= 0; i -= 2 {
+		if node.Content[i].Value == key {
+			node.Content = slices.Delete(node.Content, i, i+2)
+		}
+	}
 }
 
 func mapping(keysAndValues ...*yaml.Node) *yaml.Node {

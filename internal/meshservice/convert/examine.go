@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/successor"
 )
 
@@ -30,40 +31,49 @@ func entriesOf(list *yaml.Node) []entry {
 	return entries
 }
 
-// examine returns a finding for each entry for a tag without a successor, and the entries to add.
-func (p policyNode) examine(o Options) ([]Finding, []change) {
-	list := resolveAlias(p.to)
-	if list.Kind != yaml.SequenceNode {
-		return nil, nil
+// examine returns a finding for each entry for a tag without a successor and for each wrong sectionName, and the entries
+// to add.
+func (p *policyNode) examine(o Options, rivals rivals) ([]Finding, []change) {
+	if p.unknown {
+		f := p.finding("kind", p.line, "")
+		f.Action, f.Why = UnknownKind, "convert does not know this kind: look for values of kuma.io/service in it yourself"
+		return []Finding{f}, nil
 	}
-	entries := entriesOf(list)
-	refs := make([]successor.Ref, len(entries))
-	for i, e := range entries {
+	refs := make([]successor.Ref, len(p.entries))
+	for i, e := range p.entries {
 		refs[i] = e.TargetRef
 	}
-	converted := successor.Converted(refs, o.Port, p.isRoute())
+	converted := successor.Converted(refs, o.Port, o.Ports, p.isRoute())
 	var findings []Finding
 	var changes []change
-	for i, e := range entries {
+	for i, e := range p.entries {
 		if converted[i] {
 			continue
 		}
+		line := p.list.Content[i].Line
 		if !e.TargetRef.RefersToTag() {
-			findings = append(findings, p.backends(i, e)...)
+			findings = append(append(findings, p.misnamed(i, line, e, o)...), p.backends(i, e)...)
 			continue
 		}
-		f := p.finding(fmt.Sprintf("spec.to[%d].targetRef", i), list.Content[i].Line, e.TargetRef.Name)
-		wanted, why := e.TargetRef.Successor(o.Port)
+		f := p.finding(fmt.Sprintf("spec.to[%d].targetRef", i), line, e.TargetRef.Name)
+		wanted, why := e.TargetRef.Successor(o.Port, o.Ports)
+		rival, rivalled := rivals.of(p, wanted, &e.Default, o)
 		switch {
 		case p.isRoute():
-			f.Why = "routes are not converted: decide where the requests go, and add an entry with labels and sectionName"
+			section := "sectionName"
+			if wanted.Named {
+				section = model.SectionText(wanted.Port)
+			}
+			f.Why = "routes are not converted: decide where the requests go, and add an entry with labels and " + section
 		case why != "":
 			f.Why = why
-		case list != p.to:
+		case rivalled:
+			f.Why = fmt.Sprintf("%s sets the same fields for the MeshService itself, and would no longer take precedence: add an entry with sectionName, without these fields", rival)
+		case p.list != p.to:
 			f.Why = fmt.Sprintf("spec.to in line %d is a YAML alias: write the list out there, or add the entry yourself", p.to.Line)
 		default:
-			if added := p.entryFor(wanted, &e.Default, &f); added != nil {
-				changes = append(changes, change{list, i, added})
+			if added := p.entryFor(wanted, &e.Default, o, &f); added != nil {
+				changes = append(changes, change{p.list, i, added})
 			}
 		}
 		findings = append(append(findings, f), p.backends(i, e)...)
@@ -71,12 +81,23 @@ func (p policyNode) examine(o Options) ([]Finding, []change) {
 	return findings, changes
 }
 
-func (p policyNode) finding(field string, line int, service string) Finding {
+// misnamed returns a finding for an entry that calls a port by its number although the port has a name.
+func (p *policyNode) misnamed(index, line int, e entry, o Options) []Finding {
+	section, name, misnamed := e.TargetRef.Misnamed(o.Ports)
+	if !misnamed {
+		return nil
+	}
+	f := p.finding(fmt.Sprintf("spec.to[%d].targetRef.sectionName", index), line, section.Name)
+	f.Why = fmt.Sprintf("port %s of MeshService %s is named %s, and sectionName takes the name: write %s", section.Port, section.Name, name, model.SectionText(name))
+	return []Finding{f}
+}
+
+func (p *policyNode) finding(field string, line int, service string) Finding {
 	return Finding{Line: line, Kind: p.kind, Policy: p.name, Field: field, Service: service, Action: NeedsPerson}
 }
 
 // backends returns a finding for each backend of a route that is a tag.
-func (p policyNode) backends(index int, e entry) []Finding {
+func (p *policyNode) backends(index int, e entry) []Finding {
 	var findings []Finding
 	for i, rule := range e.Rules {
 		for j, node := range rule.Default.BackendRefs {

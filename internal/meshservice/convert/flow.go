@@ -35,6 +35,8 @@ func (l lines) placeInFlow(c change) (insertion, error) {
 
 // flow sets the style of a value within brackets; quoted strings are those of JSON.
 func flow(node *yaml.Node, quoted bool) {
+	// A comment would end the line.
+	node.LineComment = ""
 	switch {
 	case node.Kind != yaml.ScalarNode:
 		node.Style = yaml.FlowStyle

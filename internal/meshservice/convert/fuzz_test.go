@@ -34,6 +34,12 @@ func FuzzConvert(f *testing.F) {
 		}
 		checkOnlyAdded(t, whole, out, report)
 		checkAgain(t, out, report, o)
+		o.Ports = namedPorts
+		if out, report, err = Convert(whole, o); err != nil {
+			t.Fatalf("with the names of ports: %v", err)
+		}
+		checkOnlyAdded(t, whole, out, report)
+		checkAgain(t, out, report, o)
 		if !bytes.HasPrefix(out, before) || !bytes.HasSuffix(out, after) {
 			t.Errorf("what is around was changed: %q", out)
 		}

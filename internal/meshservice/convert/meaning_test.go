@@ -16,31 +16,48 @@ import (
 
 // What is added must say of a MeshService what the old entries say of it: with them, and when they are gone.
 func TestConvertedMeansTheSame(t *testing.T) {
-	in, err := os.ReadFile("testdata/kubernetes.in.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, _, err := Convert(in, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, service := range []string{"demo-app_kuma-demo_svc_5000", "till_shop_svc_80", "desk_shop_svc_80", "last_shop_svc_80"} {
-		name, namespace, port, _ := model.ParseKubernetesTag(service)
-		for _, zone := range []string{"east", "west"} {
-			key := model.Key{Kind: model.MeshService, Name: name, Namespace: namespace, Zone: zone, Mesh: "default", Port: port}
-			destination := model.Destination{Section: strconv.Itoa(int(port)), Target: model.Target{Key: key, Name: name, Namespace: namespace}}
-			before := effect(t, in, destination, false)
-			for what, got := range map[string]*policy.Effective{"with the old": effect(t, out, destination, false), "without the old": effect(t, out, destination, true)} {
-				if got.Fingerprint() != before.Fingerprint() {
-					t.Errorf("%s in %s, %s entries: %+v, want %+v", service, zone, what, got, before)
+	byNumber := func(port uint32) string { return strconv.Itoa(int(port)) }
+	byName := func(port uint32) string { return "port-" + strconv.Itoa(int(port)) }
+	for name, c := range map[string]struct {
+		file    string
+		options Options
+		section func(uint32) string
+		// leftOver: some entries are left to a person, so the old ones are still needed.
+		leftOver bool
+	}{
+		"ports without names":             {"kubernetes", Options{}, byNumber, false},
+		"ports with names":                {"kubernetes", Options{Ports: namedPorts}, byName, false},
+		"beside entries for MeshServices": {"rivals", Options{}, byNumber, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, err := os.ReadFile("testdata/" + c.file + ".in.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, _, err := Convert(in, c.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, service := range []string{"demo-app_kuma-demo_svc_5000", "demo-app_shop_svc_5000", "till_shop_svc_80", "desk_shop_svc_80", "last_shop_svc_80"} {
+				name, namespace, port, _ := model.ParseKubernetesTag(service)
+				for _, zone := range []string{"east", "west"} {
+					key := model.Key{Kind: model.MeshService, Name: name, Namespace: namespace, Zone: zone, Mesh: "default", Port: port}
+					destination := model.Destination{Section: c.section(port), Target: model.Target{Key: key, Name: name, Namespace: namespace}}
+					before := effect(t, in, destination, false)
+					if got := effect(t, out, destination, false); got.Fingerprint() != before.Fingerprint() {
+						t.Errorf("%s in %s, with the old entries: %+v, want %+v", service, zone, got, before)
+					}
+					if got := effect(t, out, destination, true); !c.leftOver && got.Fingerprint() != before.Fingerprint() {
+						t.Errorf("%s in %s, without the old entries: %+v, want %+v", service, zone, got, before)
+					}
+				}
+				tag := model.Destination{Target: model.Target{Key: model.TagKey(service)}}
+				was, is := effect(t, in, tag, false), effect(t, out, tag, false)
+				if was.Fingerprint() != is.Fingerprint() {
+					t.Errorf("the tag %s has another effect: %+v, was %+v", service, is, was)
 				}
 			}
-		}
-		tag := model.Destination{Target: model.Target{Key: model.TagKey(service)}}
-		was, is := effect(t, in, tag, false), effect(t, out, tag, false)
-		if was.Fingerprint() != is.Fingerprint() {
-			t.Errorf("the tag %s has another effect: %+v, was %+v", service, is, was)
-		}
+		})
 	}
 }
 

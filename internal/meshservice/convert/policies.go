@@ -4,59 +4,79 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
 // policyNode is a policy in a file.
 type policyNode struct {
-	kind, name string
-	to         *yaml.Node
+	kind, name, namespace string
+	line                  int
+	// unknown says that the kind is not known, and that nothing else is set.
+	unknown bool
+	// to is spec.to as written, and list what it resolves to.
+	to, list *yaml.Node
+	entries  []entry
 }
 
 // isRoute says whether the policy is a route, which is not converted.
-func (p policyNode) isRoute() bool {
+func (p *policyNode) isRoute() bool {
 	return p.kind == kumav1alpha1.MeshHTTPRouteKind || p.kind == kumav1alpha1.MeshTCPRouteKind
 }
 
-func isPolicy(kind string) bool {
-	switch kind {
-	case kumav1alpha1.MeshTimeoutKind, kumav1alpha1.MeshRetryKind, kumav1alpha1.MeshCircuitBreakerKind,
-		kumav1alpha1.MeshLoadBalancingStrategyKind, kumav1alpha1.MeshHTTPRouteKind, kumav1alpha1.MeshTCPRouteKind:
-		return true
-	}
-	return false
-}
+// hasTo are the kinds of policies whose spec.to has destinations, also those that Fairlead does not serve.
+var hasTo = sets.New(
+	kumav1alpha1.MeshTimeoutKind, kumav1alpha1.MeshRetryKind, kumav1alpha1.MeshCircuitBreakerKind, kumav1alpha1.MeshLoadBalancingStrategyKind,
+	kumav1alpha1.MeshHTTPRouteKind, kumav1alpha1.MeshTCPRouteKind,
+	"MeshAccessLog", "MeshFaultInjection", "MeshHealthCheck", "MeshRateLimit",
+)
 
-// header identifies a policy, on Kubernetes and in universal.
+// hasNoTo are the kinds that have nothing to convert.
+var hasNoTo = sets.New(
+	kumav1alpha1.MeshKind, kumav1alpha1.MeshConsumerSliceKind, kumav1alpha1.DataplaneKind, kumav1alpha1.ZoneIngressKind, kumav1alpha1.MeshServiceKind,
+	kumav1alpha1.MeshMultiZoneServiceKind, kumav1alpha1.MeshExternalServiceKind, kumav1alpha1.HostnameGeneratorKind,
+	"MeshGateway", "MeshGatewayConfig", "MeshGatewayInstance", "MeshIdentity", "MeshMetric", "MeshPassthrough", "MeshProxyPatch", "MeshTLS",
+	"MeshTrace", "MeshTrafficPermission", "MeshTrust", "ContainerPatch", "GlobalSecret", "Secret", "Workload", "Zone", "ZoneEgress",
+	"DataplaneInsight", "MeshInsight", "ServiceInsight", "ZoneEgressInsight", "ZoneIngressInsight", "ZoneInsight",
+)
+
+// header identifies an object, on Kubernetes and in universal.
 type header struct {
-	APIVersion string `yaml:"apiVersion"`
-	Kind       string `yaml:"kind"`
-	Type       string `yaml:"type"`
-	Name       string `yaml:"name"`
+	APIVersion string            `yaml:"apiVersion"`
+	Kind       string            `yaml:"kind"`
+	Type       string            `yaml:"type"`
+	Name       string            `yaml:"name"`
+	Mesh       string            `yaml:"mesh"`
+	Labels     map[string]string `yaml:"labels"`
 	Metadata   struct {
-		Name      string `yaml:"name"`
-		Namespace string `yaml:"namespace"`
+		Name      string            `yaml:"name"`
+		Namespace string            `yaml:"namespace"`
+		Labels    map[string]string `yaml:"labels"`
 	} `yaml:"metadata"`
 }
 
-// policiesIn returns the policies of a document or of the list in it.
-func policiesIn(root *yaml.Node) []policyNode {
+// objectsIn returns the objects of a document: itself, or those of the list in it.
+func objectsIn(root *yaml.Node) []*yaml.Node {
 	var h header
-	// A document with other types is no policy.
+	// A document with other types is no object.
 	if root.Kind != yaml.MappingNode || root.Decode(&h) != nil {
 		return nil
 	}
-	nodes := []*yaml.Node{root}
-	if h.APIVersion == "v1" && h.Kind == "List" || h.ours() && strings.HasSuffix(h.Kind, "List") {
-		nodes = nil
+	if h.APIVersion == "v1" && strings.HasSuffix(h.Kind, "List") || h.ours() && strings.HasSuffix(h.Kind, "List") {
 		if items := field(root, "items"); items != nil && items.Kind == yaml.SequenceNode {
-			nodes = items.Content
+			return items.Content
 		}
+		return nil
 	}
-	var policies []policyNode
-	for _, node := range nodes {
-		if p, ok := policyIn(node); ok {
+	return []*yaml.Node{root}
+}
+
+// policiesIn returns the policies of a document, and the objects of unknown kinds.
+func policiesIn(root *yaml.Node) []*policyNode {
+	var policies []*policyNode
+	for _, node := range objectsIn(root) {
+		if p := policyIn(node); p != nil {
 			policies = append(policies, p)
 		}
 	}
@@ -68,21 +88,42 @@ func (h header) ours() bool {
 	return group == kumav1alpha1.GroupVersion.Group
 }
 
-func policyIn(node *yaml.Node) (policyNode, bool) {
+// universal says whether an object is in the format of universal, as far as one can tell.
+func (h header) universal() bool { return h.APIVersion == "" && h.Kind == "" && h.Type != "" }
+
+func policyIn(node *yaml.Node) *policyNode {
 	var h header
-	if node.Kind != yaml.MappingNode || node.Decode(&h) != nil {
-		return policyNode{}, false
+	if node.Kind != yaml.MappingNode || node.Decode(&h) != nil || !h.ours() && !h.universal() {
+		return nil
 	}
-	p := policyNode{kind: h.Kind, name: h.Metadata.Name, to: field(field(node, "spec"), "to")}
+	p := &policyNode{kind: h.Kind, name: h.Metadata.Name, namespace: h.Metadata.Namespace, line: node.Line}
+	if p.namespace != "" {
+		p.name = p.namespace + "/" + p.name
+	}
+	if h.universal() {
+		p.kind, p.name, p.namespace = h.Type, h.Name, ""
+	}
+	p.to = field(field(node, "spec"), "to")
+	p.list = resolveAlias(p.to)
+	hasList := p.list != nil && p.list.Kind == yaml.SequenceNode
 	switch {
-	case h.ours() && h.Metadata.Namespace != "":
-		p.name = h.Metadata.Namespace + "/" + p.name
-	case h.APIVersion == "" && h.Kind == "":
-		p.kind, p.name = h.Type, h.Name
-	case !h.ours():
-		return policyNode{}, false
+	case hasTo.Has(p.kind):
+		if !hasList {
+			return nil
+		}
+		p.entries = entriesOf(p.list)
+	case hasNoTo.Has(p.kind):
+		p.unknown = hasList && len(p.list.Content) > 0
+	case h.ours():
+		p.unknown = p.kind != ""
+	default:
+		// Any other YAML may have a type as well.
+		p.unknown = h.Name != "" && (h.Mesh != "" || hasList)
 	}
-	return p, isPolicy(p.kind) && p.to != nil
+	if !p.unknown && p.entries == nil {
+		return nil
+	}
+	return p
 }
 
 // field of a mapping, or nil.

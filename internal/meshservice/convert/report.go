@@ -11,6 +11,8 @@ const (
 	NeedsPerson Action = "NeedsPerson"
 	// NotNeeded: no setting applies to a MeshService.
 	NotNeeded Action = "NotNeeded"
+	// UnknownKind: the object is of a kind that is not known, and was not looked at.
+	UnknownKind Action = "UnknownKind"
 )
 
 // Finding is the result for one entry.
@@ -25,7 +27,11 @@ type Finding struct {
 	Field   string `json:"field"`
 	Service string `json:"service"`
 	Action  Action `json:"action"`
-	Why     string `json:"why"`
+	// Section is the sectionName of the added entry. Unchecked says that it is the number of the port because the name is not
+	// known: it is right only if the port has no name.
+	Section   string `json:"section,omitempty"`
+	Unchecked bool   `json:"unchecked,omitempty"`
+	Why       string `json:"why"`
 }
 
 // Report has a finding for each entry for a tag without a successor.

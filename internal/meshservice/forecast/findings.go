@@ -21,14 +21,14 @@ type Finding struct {
 }
 
 // tagRouteFindings are the routes that refer to tags.
-func tagRouteFindings(policies []kumav1alpha1.Policy, mode model.Mode) []Finding {
+func tagRouteFindings(policies []kumav1alpha1.Policy, mode model.Mode, ports successor.Ports) []Finding {
 	found := []Finding{}
 	if mode == model.Disabled {
 		return found
 	}
 	for _, p := range policies {
-		for _, s := range successor.TagReferencesIn(p) {
-			found = append(found, Finding{Object: s.Route, Field: s.Field, Why: s.Why(mode), Remedy: s.Remedy()})
+		for _, s := range successor.TagReferencesIn(p, ports) {
+			found = append(found, Finding{Object: s.Route, Field: s.Field, Why: s.Why(mode), Remedy: s.Remedy(ports)})
 		}
 	}
 	return found

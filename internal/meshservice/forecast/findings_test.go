@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
@@ -72,7 +74,7 @@ func TestRoutesToLookAt(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, f := range tagRouteFindings([]kumav1alpha1.Policy{c.policy}, c.mode) {
+			for _, f := range tagRouteFindings([]kumav1alpha1.Policy{c.policy}, c.mode, nil) {
 				got = append(got, f.Field)
 				if strings.Contains(f.Why, "no proxy reaches") != (c.mode == model.Exclusive) || f.Remedy == "" {
 					t.Errorf("%s: %s; %s", f.Object, f.Why, f.Remedy)
@@ -82,5 +84,25 @@ func TestRoutesToLookAt(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// The remedy calls the port as the Service does, also when its MeshService is not generated yet.
+func TestRemedyNamesThePort(t *testing.T) {
+	w := NewMeshState(read(t, &kumav1alpha1.Mesh{}, `{metadata: {name: default}}`), &corev1.ConfigMap{}, desired.ZoneInfo{Zone: "east"})
+	w.Add(read(t, &corev1.Namespace{}, `{metadata: {name: shop, labels: {kuma.io/sidecar-injection: enabled}}}`))
+	w.Add(read(t, &corev1.Service{}, `{metadata: {name: cart, namespace: shop}, spec: {clusterIP: 10.0.0.7, clusterIPs: [10.0.0.7], selector: {app: cart}, ports: [{port: 80, name: web}, {port: 90}]}}`))
+	w.Add(parsed(t, &kumav1alpha1.MeshHTTPRoute{}, `{to: [{targetRef: {kind: MeshService, name: cart_shop_svc_80}}, {targetRef: {kind: MeshService, name: cart_shop_svc_90}}]}`))
+	f, err := Compare(w, Scenario{Mode: model.Everywhere})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const start, end = "add an entry for labels {kuma.io/display-name: cart, kuma.io/namespace: shop} and ", ", or for a MeshMultiZoneService"
+	var got []string
+	for _, r := range f.Routes {
+		got = append(got, r.Remedy)
+	}
+	if diff := cmp.Diff([]string{start + "sectionName: web" + end, start + `sectionName: "90"` + end}, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -101,7 +101,7 @@ func Compare(w *MeshState, q Scenario) (Forecast, error) {
 	if q.Mode == model.Disabled && len(f.Switched) > 0 {
 		f.Notes = append(f.Notes, "There are no MeshServices to switch to in Disabled: give --mode "+string(model.ReachableBackendRefs)+" as well.")
 	}
-	f.Routes = tagRouteFindings(w.policies, q.Mode)
+	f.Routes = tagRouteFindings(w.policies, q.Mode, then.Ports(mesh))
 	f.Problems = problemsOf(today.Problems(mesh), then.Problems(mesh), f.Routes)
 	return f, nil
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
@@ -94,13 +93,10 @@ func diffEntries(before, after policyDecisions, from, to, calls []string) []Poli
 		switch {
 		case !still:
 			changes = append(changes, e.change(Stops, cluster, cmp.Or(after.why(e, to), "does not target "+strings.Join(destinationNames(to), ", ")), calls))
-		case e.kind == kumav1alpha1.MeshLoadBalancingStrategyKind && before[cluster][e].Why != after[now][e].Why:
-			// A strategy for a tag applies to a MeshService only within the zone.
-			if was, is := isTag(cluster), isTag(now); was && !is {
-				changes = append(changes, e.change(Shrinks, now, after[now][e].Why, calls))
-			} else if is && !was {
-				changes = append(changes, e.change(Grows, now, after[now][e].Why, calls))
-			}
+		case after[now][e].InPart && !before[cluster][e].InPart:
+			changes = append(changes, e.change(Shrinks, now, after[now][e].Why, calls))
+		case before[cluster][e].InPart && !after[now][e].InPart:
+			changes = append(changes, e.change(Grows, now, after[now][e].Why, calls))
 		}
 	}
 	for e, cluster := range is {
@@ -172,8 +168,6 @@ func mergeChanges(changes []PolicyChange) []PolicyChange {
 	}
 	return once
 }
-
-func isTag(cluster string) bool { return model.ParseCluster(cluster).Kind == model.Tag }
 
 func destinationName(cluster string) string { return model.ParseCluster(cluster).String() }
 

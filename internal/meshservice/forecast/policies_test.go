@@ -18,6 +18,11 @@ func not(d policy.Decision) policy.Decision {
 	return d
 }
 
+func inPart(d policy.Decision) policy.Decision {
+	d.InPart = true
+	return d
+}
+
 func ruled(clusters map[string][]policy.Decision) policyDecisions {
 	all := policyDecisions{}
 	for cluster, decisions := range clusters {
@@ -53,12 +58,16 @@ func TestComparePolicies(t *testing.T) {
 		},
 		"only what concerns the own zone is left": {
 			moves, decided{tag: {applies("MeshLoadBalancingStrategy", "l", "is for the tag")}},
-			decided{eastern: {applies("MeshLoadBalancingStrategy", "l", "only its localZone part")}},
-			[]string{"MeshLoadBalancingStrategy shop/l shrinks for MeshService shop/backend of zone east port 80 called [" + dialName + "]: only its localZone part"},
+			decided{eastern: {inPart(applies("MeshLoadBalancingStrategy", "l", "without crossZone"))}},
+			[]string{"MeshLoadBalancingStrategy shop/l shrinks for MeshService shop/backend of zone east port 80 called [" + dialName + "]: without crossZone"},
+		},
+		"all of it concerns the own zone": {
+			moves, decided{tag: {applies("MeshLoadBalancingStrategy", "l", "is for the tag")}},
+			decided{eastern: {applies("MeshLoadBalancingStrategy", "l", "is for the tag, and so for the MeshService")}}, nil,
 		},
 		"and on the way back it is whole again": {
 			[]Change{{Kind: Listener, Action: Changes, Name: dialName, from: []string{eastern}, to: []string{tag}}},
-			decided{eastern: {applies("MeshLoadBalancingStrategy", "l", "only its localZone part")}},
+			decided{eastern: {inPart(applies("MeshLoadBalancingStrategy", "l", "without crossZone"))}},
 			decided{tag: {applies("MeshLoadBalancingStrategy", "l", "is for the tag")}},
 			[]string{"MeshLoadBalancingStrategy shop/l grows for kuma.io/service backend_shop_svc_80 called [" + dialName + "]: is for the tag"},
 		},

@@ -2,6 +2,8 @@ package model
 
 import (
 	"maps"
+	"strconv"
+	"strings"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
@@ -38,6 +40,15 @@ type Destination struct {
 	Protocol Protocol
 	// Local says that all endpoints are in this zone.
 	Local bool
+}
+
+// SectionText is a sectionName as YAML: in quotes where it would be a number or a boolean otherwise.
+func SectionText(section string) string {
+	switch _, err := strconv.Atoi(section); {
+	case err == nil, strings.Contains(" y n yes no on off true false null ", " "+strings.ToLower(section)+" "):
+		return "sectionName: " + strconv.Quote(section)
+	}
+	return "sectionName: " + section
 }
 
 // Endpoint is an instance, or the ingress of another zone.

@@ -172,7 +172,7 @@ func (d *Directory) missingPort(r *reference, near []*model.Destination) (field,
 			continue
 		}
 		if r.section == fmt.Sprint(destination.Key.Port) {
-			return field, fmt.Sprintf("port %s is named %s, and sectionName takes the name", wanted, destination.Section), "write sectionName: " + destination.Section
+			return field, fmt.Sprintf("port %s is named %s, and sectionName takes the name", wanted, destination.Section), "write " + model.SectionText(destination.Section)
 		}
 		sections = append(sections, fmt.Sprintf("%s (port %d)", destination.Section, destination.Key.Port))
 	}
@@ -186,7 +186,7 @@ func (r *reference) tagRemedy(near []*model.Destination) string {
 	for _, destination := range near {
 		switch {
 		case r.isTagService(destination) && r.hasPort(destination):
-			return fmt.Sprintf("routes for a kuma.io/service do not apply to its MeshService: route the MeshService %s by its labels and sectionName %q", r.tagService.name, destination.Section)
+			return fmt.Sprintf("routes for a kuma.io/service do not apply to its MeshService: route the MeshService %s by its labels and %s", r.tagService.name, model.SectionText(destination.Section))
 		case r.isTagService(destination):
 			return fmt.Sprintf("the MeshService %s has port %d", r.tagService.name, destination.Key.Port)
 		case r.tagService.namespace == "" && destination.Namespace != "" && destination.Local:

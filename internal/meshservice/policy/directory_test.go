@@ -31,7 +31,7 @@ func TestDangling(t *testing.T) {
 		"an external one":    {route("{kind: Mesh}", "{kind: MeshExternalService, name: x}"), ""},
 		"no such tag":        {timeout("a", "1s", "{kind: MeshService, name: x_y_svc_1}"), "spec.to[0].targetRef.name: there is no kuma.io/service x_y_svc_1; correct the name, or remove the entry"},
 		"no such port":       {timeout("a", "1s", "{kind: Mesh}", "{kind: MeshService, name: only_kuma-demo_svc_81}"), "spec.to[1].targetRef.name: there is no kuma.io/service only_kuma-demo_svc_81; the MeshService only has port 80"},
-		"a route's tag":      {route("{kind: MeshService, name: only_kuma-demo_svc_80}", ""), "spec.to[0].targetRef.name: there is no kuma.io/service only_kuma-demo_svc_80; routes for a kuma.io/service do not apply to its MeshService: route the MeshService only by its labels and sectionName \"80\""},
+		"a route's tag":      {route("{kind: MeshService, name: only_kuma-demo_svc_80}", ""), "spec.to[0].targetRef.name: there is no kuma.io/service only_kuma-demo_svc_80; routes for a kuma.io/service do not apply to its MeshService: route the MeshService only by its labels and sectionName: \"80\""},
 		"without namespace":  {timeout("a", "1s", "{kind: MeshService, name: only}"), "spec.to[0].targetRef.name: there is no kuma.io/service only; if the MeshService only is meant, write namespace: kuma-demo"},
 		"another namespace":  {timeout("a", "1s", "{kind: MeshService, name: only, sectionName: 80}"), "spec.to[0].targetRef.namespace: there is no MeshService only in namespace kuma-system; write namespace: kuma-demo"},
 		"no such name":       {timeout("a", "1s", "{kind: MeshService, name: x, namespace: z}"), "spec.to[0].targetRef.name: there is no MeshService x in namespace z; correct the name, or remove the entry"},
@@ -43,7 +43,7 @@ func TestDangling(t *testing.T) {
 		"backends":           {route("{kind: Mesh}", "{kind: MeshService, name: backend}, {kind: MeshService, name: only, namespace: kuma-demo, port: 80}, {kind: MeshService, name: db, port: 5432}"), ""},
 		"no such backend":    {route("{kind: Mesh}", "{kind: MeshService, name: backend}, {kind: MeshService, name: x}"), "spec.to[0].rules[0].default.backendRefs[1].name: there is no kuma.io/service x; correct the name, or remove the entry"},
 		"a backend's port":   {route("{kind: Mesh}", "{kind: MeshService, name: only, namespace: kuma-demo, port: 81}"), "spec.to[0].rules[0].default.backendRefs[0].port: the MeshService only in namespace kuma-demo has no port 81; choose among 80 (port 80)"},
-		"a backend by tag, which stands for nothing": {route("{kind: Mesh}", "{kind: MeshService, name: only_kuma-demo_svc_80}"), "spec.to[0].rules[0].default.backendRefs[0].name: there is no kuma.io/service only_kuma-demo_svc_80; routes for a kuma.io/service do not apply to its MeshService: route the MeshService only by its labels and sectionName \"80\""},
+		"a backend by tag, which stands for nothing": {route("{kind: Mesh}", "{kind: MeshService, name: only_kuma-demo_svc_80}"), "spec.to[0].rules[0].default.backendRefs[0].name: there is no kuma.io/service only_kuma-demo_svc_80; routes for a kuma.io/service do not apply to its MeshService: route the MeshService only by its labels and sectionName: \"80\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policies := policiesIn(t, c.policies)

@@ -30,12 +30,18 @@ func (e *Effective) Fingerprint() string { return e.fingerprint }
 // effectiveOf merges entries in the order of precedence.
 func effectiveOf(matches []match) *Effective {
 	e := &Effective{}
-	firsts := map[string]*entry{}
+	firsts := map[string]match{}
 	for _, m := range matches {
 		said := e.merge(m)
-		e.Decisions = append(e.Decisions, m.decision(said, firsts[m.kind]))
-		if said && firsts[m.kind] == nil {
-			firsts[m.kind] = m.entry
+		first, others := firsts[m.kind]
+		switch {
+		case others:
+			e.Decisions = append(e.Decisions, m.decision(said, &first))
+		default:
+			e.Decisions = append(e.Decisions, m.decision(said, nil))
+			if said {
+				firsts[m.kind] = m
+			}
 		}
 	}
 	text, err := json.Marshal(e)
@@ -74,12 +80,19 @@ func (e *Effective) merge(m match) bool {
 	return false
 }
 
-// withinZone is the part of a load balancing strategy for a tag that applies to a MeshService: locality within the zone.
+// withinZone is a load balancing strategy for a tag as it applies to a MeshService, which is in one zone: all but crossZone.
 func withinZone(l *kumav1alpha1.MeshLoadBalancingStrategyConf) *kumav1alpha1.MeshLoadBalancingStrategyConf {
-	if l.LocalityAwareness == nil || l.LocalityAwareness.LocalZone == nil {
-		return &kumav1alpha1.MeshLoadBalancingStrategyConf{}
+	if !crossesZones(l) {
+		return l
 	}
-	return &kumav1alpha1.MeshLoadBalancingStrategyConf{LocalityAwareness: &kumav1alpha1.LocalityAwareness{LocalZone: l.LocalityAwareness.LocalZone}}
+	within, aware := *l, *l.LocalityAwareness
+	aware.CrossZone = nil
+	within.LocalityAwareness = &aware
+	return &within
+}
+
+func crossesZones(l *kumav1alpha1.MeshLoadBalancingStrategyConf) bool {
+	return l.LocalityAwareness != nil && l.LocalityAwareness.CrossZone != nil
 }
 
 // fill copies each field of from that is unset in into, and says whether there was any. A pointer to zero is set: a timeout of

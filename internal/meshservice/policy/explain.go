@@ -84,7 +84,7 @@ func (r *reference) whyNot(d *model.Destination) string {
 	case r.kind == model.Tag && !r.hasPort(d):
 		return fmt.Sprintf("targets %s, which is port %d", r.text(), r.port)
 	case r.kind == model.Tag && r.route:
-		return fmt.Sprintf("targets %s, and a route for a tag does not apply to its MeshService; route the MeshService by its labels and a sectionName", r.text())
+		return fmt.Sprintf("targets %s, and a route for a tag does not apply to its MeshService; route the MeshService by its labels and %s", r.text(), model.SectionText(d.Section))
 	case r.kind == d.Key.Kind && r.matches(d):
 		return fmt.Sprintf("targets section %s of %s, and this is section %s", r.section, r.text(), d.Section)
 	}
@@ -110,6 +110,8 @@ type Decision struct {
 	Entry   int    `json:"entry"`
 	Applies bool   `json:"applies"`
 	Why     string `json:"why"`
+	// InPart says that a part of the entry does not apply to this destination.
+	InPart bool `json:"-"`
 }
 
 // String returns the namespace and the name.
@@ -121,21 +123,35 @@ func (e *entry) decide(applies bool, why string) Decision {
 	return Decision{Kind: e.kind, Policy: e.policy.String(), Entry: e.index, Applies: applies, Why: why}
 }
 
-// decision of a match that set fields, or whose fields were already set by the first of its kind.
-func (m match) decision(said bool, first *entry) Decision {
-	why := m.why()
-	_, balances := m.conf.(*kumav1alpha1.MeshLoadBalancingStrategyConf)
-	switch {
-	case said && balances && m.level.byTag():
-		return m.decide(true, why+"; only localZone applies there")
-	case said:
-		return m.decide(true, why)
-	case balances && m.level.byTag() && addsNothing(m):
-		return m.decide(false, why+"; only localZone applies there, and the entry has none")
-	case first != nil:
-		return m.decide(false, fmt.Sprintf("%s, but spec.to[%d] of %s already sets the same fields", why, first.index, first.policy))
+// decision of a match that set fields, or whose fields were already set by the first of its kind, if there is one.
+func (m match) decision(said bool, first *match) Decision {
+	d := m.decide(said, m.why())
+	d.InPart = m.losesCrossZone()
+	if d.InPart {
+		d.Why += "; crossZone does not apply there"
 	}
-	return m.decide(false, why+", but sets no field")
+	// What is implied by a tag gives way to every entry for the MeshService itself.
+	givesWay := first != nil && m.level.byTag() && first.level.direct()
+	switch {
+	case said && givesWay:
+		d.Why += fmt.Sprintf("; spec.to[%d] of %s takes precedence, since it targets the MeshService itself", first.index, first.policy)
+	case said:
+	case d.InPart && addsNothing(m):
+		d.Why += ", and the entry sets nothing else"
+	case givesWay:
+		d.Why += fmt.Sprintf(", but spec.to[%d] of %s, which targets the MeshService itself, already sets the same fields", first.index, first.policy)
+	case first != nil:
+		d.Why += fmt.Sprintf(", but spec.to[%d] of %s already sets the same fields", first.index, first.policy)
+	default:
+		d.Why += ", but sets no field"
+	}
+	return d
+}
+
+// losesCrossZone says that the entry is for a tag and has a crossZone, which does not apply to a MeshService.
+func (m match) losesCrossZone() bool {
+	conf, balances := m.conf.(*kumav1alpha1.MeshLoadBalancingStrategyConf)
+	return balances && m.level.byTag() && crossesZones(conf)
 }
 
 func addsNothing(m match) bool { return !(&Effective{}).merge(m) }

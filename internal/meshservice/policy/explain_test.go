@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +14,8 @@ func TestExplain(t *testing.T) {
 	here := demoApp(5000, "5000")
 	old := tag("demo-app_kuma-demo_svc_5000")
 	const local = "{localityAwareness: {localZone: {affinityTags: [{key: rack}]}}}"
+	const whole = "{kind: MeshService, name: demo-app, namespace: kuma-demo}"
+	const implied = "MeshTimeout kuma-system/a 0 no: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and so port 5000 of the MeshService demo-app in namespace kuma-demo"
 	route := func(ref string) string {
 		return "kind: MeshHTTPRoute\nmetadata: {name: r}\nspec: {to: [{targetRef: " + ref + ", rules: [{default: {}}]}]}"
 	}
@@ -51,14 +54,32 @@ func TestExplain(t *testing.T) {
 		}},
 		"nothing said": {said("MeshTimeout", "a", "{http: {}}", "{kind: Mesh}"), here, []string{"MeshTimeout kuma-system/a 0 no: targets every destination of the mesh, but sets no field"}},
 		"a route stays": {together(timeout("z", "1s", legacy), route(legacy)), here, []string{
-			"MeshHTTPRoute kuma-system/r 0 no: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and a route for a tag does not apply to its MeshService; route the MeshService by its labels and a sectionName",
+			"MeshHTTPRoute kuma-system/r 0 no: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and a route for a tag does not apply to its MeshService; route the MeshService by its labels and sectionName: \"5000\"",
 			"MeshTimeout kuma-system/z 0 yes: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and so port 5000 of the MeshService demo-app in namespace kuma-demo",
 		}},
-		"balancing of a tag": {said("MeshLoadBalancingStrategy", "a", local, legacy), here, []string{
-			"MeshLoadBalancingStrategy kuma-system/a 0 yes: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and so port 5000 of the MeshService demo-app in namespace kuma-demo; only localZone applies there",
+		"a route stays, by the name of a port": {route(legacy), demoApp(5000, "http"), []string{
+			"MeshHTTPRoute kuma-system/r 0 no: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and a route for a tag does not apply to its MeshService; route the MeshService by its labels and sectionName: http",
 		}},
-		"balancing over zones": {said("MeshLoadBalancingStrategy", "a", "{loadBalancer: {type: Random}}", legacy), here, []string{
-			"MeshLoadBalancingStrategy kuma-system/a 0 no: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and so port 5000 of the MeshService demo-app in namespace kuma-demo; only localZone applies there, and the entry has none",
+		"a tag, beaten by its MeshService": {together(timeout("a", "1s", legacy), timeout("b", "2s", whole)), here, []string{
+			"MeshTimeout kuma-system/b 0 yes: targets the MeshService demo-app in namespace kuma-demo",
+			implied + ", but spec.to[0] of kuma-system/b, which targets the MeshService itself, already sets the same fields",
+		}},
+		"a tag, beaten by a section": {together(timeout("a", "1s", legacy), timeout("b", "2s", newStyle)), here, []string{
+			"MeshTimeout kuma-system/b 0 yes: targets section 5000 of each MeshService with its labels",
+			implied + ", but spec.to[0] of kuma-system/b, which targets the MeshService itself, already sets the same fields",
+		}},
+		"a tag, beaten in part": {together(said("MeshTimeout", "a", "{idleTimeout: 1s, connectionTimeout: 1s}", legacy), timeout("b", "2s", whole)), here, []string{
+			"MeshTimeout kuma-system/b 0 yes: targets the MeshService demo-app in namespace kuma-demo",
+			strings.Replace(implied, " no: ", " yes: ", 1) + "; spec.to[0] of kuma-system/b takes precedence, since it targets the MeshService itself",
+		}},
+		"balancing of a tag": {said("MeshLoadBalancingStrategy", "a", local, legacy), here, []string{
+			"MeshLoadBalancingStrategy kuma-system/a 0 yes: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and so port 5000 of the MeshService demo-app in namespace kuma-demo",
+		}},
+		"balancing of a tag, also over zones": {said("MeshLoadBalancingStrategy", "a", "{localityAwareness: {crossZone: {}}, loadBalancer: {type: Random}}", legacy), here, []string{
+			"MeshLoadBalancingStrategy kuma-system/a 0 yes: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and so port 5000 of the MeshService demo-app in namespace kuma-demo; crossZone does not apply there",
+		}},
+		"balancing of a tag, over zones only": {said("MeshLoadBalancingStrategy", "a", "{localityAwareness: {crossZone: {failover: [{to: {type: Any}}]}}}", legacy), here, []string{
+			"MeshLoadBalancingStrategy kuma-system/a 0 no: targets the kuma.io/service demo-app_kuma-demo_svc_5000, and so port 5000 of the MeshService demo-app in namespace kuma-demo; crossZone does not apply there, and the entry sets nothing else",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

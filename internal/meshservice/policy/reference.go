@@ -10,19 +10,22 @@ import (
 // level is how specific an entry is about a destination.
 type level uint8
 
-// The levels, from the least specific one. An entry for a tag also applies to its MeshService, with less precedence than an entry
-// for the MeshService itself.
+// The levels, from the least specific one. An entry for a tag also applies to its MeshService, with less precedence than any
+// entry for the MeshService itself.
 const (
 	unrelated level = iota
 	ofMesh
 	ofServiceByTag
-	ofService
 	ofPortByTag
+	ofService
 	ofSection
 )
 
 // byTag says that an entry for a tag applies to its MeshService.
 func (l level) byTag() bool { return l == ofServiceByTag || l == ofPortByTag }
+
+// direct says that an entry is for the destination itself.
+func (l level) direct() bool { return l == ofService || l == ofSection }
 
 // reference is the destinations that an entry targets.
 type reference struct {

@@ -131,8 +131,20 @@ func TestResolve(t *testing.T) {
 		"a service before the mesh":        {together(timeout("a", "1s", "{kind: Mesh}"), timeout("b", "2s", whole)), here, `{"timeout":{"connectionTimeout":"2s"}}`},
 		"a tag before the mesh":            {together(timeout("a", "1s", "{kind: Mesh}"), timeout("b", "2s", legacy)), tag("demo-app_kuma-demo_svc_5000"), `{"timeout":{"connectionTimeout":"2s"}}`},
 		"a section before a tag":           {together(timeout("a", "1s", legacy), timeout("b", "2s", newStyle)), here, `{"timeout":{"connectionTimeout":"2s"}}`},
-		"a tag with a port before a whole": {together(timeout("a", "1s", whole), timeout("b", "2s", legacy)), here, `{"timeout":{"connectionTimeout":"2s"}}`},
-		"a whole before a tag without": {
+		"a service before a tag":           {together(timeout("a", "1s", legacy), timeout("b", "2s", whole)), here, `{"timeout":{"connectionTimeout":"2s"}}`},
+		"a service by labels before a tag": {together(timeout("a", "1s", legacy), timeout("b", "2s", "{kind: MeshService, labels: {kuma.io/display-name: demo-app}}")), here, `{"timeout":{"connectionTimeout":"2s"}}`},
+		"a service before a later entry for a tag": {
+			said("MeshTimeout", "a", "{connectionTimeout: 2s}", whole) + "\n  - {targetRef: " + legacy + ", default: {connectionTimeout: 1s}}", here, `{"timeout":{"connectionTimeout":"2s"}}`,
+		},
+		"a service before a tag of nearer proxies": {
+			together("kind: MeshTimeout\nmetadata: {name: a}\nspec: {targetRef: {kind: Dataplane, name: cart-1, namespace: shop}, to: [{targetRef: "+legacy+", default: {connectionTimeout: 1s}}]}", timeout("b", "2s", whole)),
+			here, `{"timeout":{"connectionTimeout":"2s"}}`,
+		},
+		"a service, and what it leaves open a tag": {
+			together(said("MeshTimeout", "a", "{connectionTimeout: 1s, idleTimeout: 3s}", legacy), timeout("b", "2s", whole)), here, `{"timeout":{"connectionTimeout":"2s","idleTimeout":"3s"}}`,
+		},
+		"a tag before the mesh, as a MeshService": {together(timeout("a", "1s", "{kind: Mesh}"), timeout("b", "2s", legacy)), here, `{"timeout":{"connectionTimeout":"2s"}}`},
+		"a service before a tag without a port": {
 			together(timeout("a", "1s", "{kind: MeshService, name: backend}"), timeout("b", "2s", "{kind: MeshService, labels: {kuma.io/display-name: backend}}")),
 			service("backend", "", "east", 80, "80"), `{"timeout":{"connectionTimeout":"2s"}}`,
 		},
@@ -172,13 +184,23 @@ func TestResolve(t *testing.T) {
 		},
 		"balancing of a tag, as a MeshService": {
 			said("MeshLoadBalancingStrategy", "a", balancing, legacy), here,
-			`{"loadBalancing":{"localityAwareness":{"localZone":{"affinityTags":[{"key":"rack"}]}}}}`,
+			`{"loadBalancing":{"localityAwareness":{"localZone":{"affinityTags":[{"key":"rack"}]}},"loadBalancer":{"type":"Random"}}}`,
 		},
 		"balancing of a tag in universal, as a MeshService": {
 			said("MeshLoadBalancingStrategy", "a", balancing, "{kind: MeshService, name: backend}"), service("backend", "", "west", 80, "80"),
-			`{"loadBalancing":{"localityAwareness":{"localZone":{"affinityTags":[{"key":"rack"}]}}}}`,
+			`{"loadBalancing":{"localityAwareness":{"localZone":{"affinityTags":[{"key":"rack"}]}},"loadBalancer":{"type":"Random"}}}`,
 		},
-		"balancing of a tag without localZone": {said("MeshLoadBalancingStrategy", "a", "{loadBalancer: {type: Random}}", legacy), here, `{}`},
+		"balancing of a tag without localZone": {
+			said("MeshLoadBalancingStrategy", "a", "{loadBalancer: {type: Random}, hashPolicies: [{type: Connection}]}", legacy), here,
+			`{"loadBalancing":{"loadBalancer":{"type":"Random"},"hashPolicies":[{"type":"Connection"}]}}`,
+		},
+		"balancing of a tag without locality": {
+			said("MeshLoadBalancingStrategy", "a", "{localityAwareness: {disabled: true, crossZone: {failover: [{to: {type: Any}}]}}}", legacy), here,
+			`{"loadBalancing":{"localityAwareness":{"disabled":true}}}`,
+		},
+		"balancing of a tag over zones only": {
+			said("MeshLoadBalancingStrategy", "a", "{localityAwareness: {crossZone: {failover: [{to: {type: Any}}]}}}", legacy), here, `{}`,
+		},
 		"balancing of a section": {
 			said("MeshLoadBalancingStrategy", "a", "{loadBalancer: {type: Random}}", newStyle), here, `{"loadBalancing":{"loadBalancer":{"type":"Random"}}}`,
 		},

@@ -1,6 +1,7 @@
 // Package policy resolves the effective policies of a destination for a proxy.
 //
-// Entries that are more specific about the destination take precedence: a section, then a service, then the mesh. Next come
+// Entries that are more specific about the destination take precedence: a section, then a service, then a tag whose MeshService
+// the destination is, then the mesh. Next come
 // policies that are more specific about the proxies, then the name and the namespace in alphabetical order, and within a policy
 // the later entry. Fields that an entry leaves unset are taken from the next one.
 //

@@ -174,11 +174,22 @@ spec:
 }
 
 // TestConvertedTimeout: a timeout written for the tag and run through `fairlead convert` holds for the MeshService, also once
-// its old entry is gone.
+// its old entry is gone, and takes precedence over another for the tag.
 func TestConvertedTimeout(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, kumav1alpha1.ModeEverywhere)
 	local, _ := s.echoes(t)
+	// The port has a name, by which alone a sectionName refers to it.
+	backend := service("backend")
+	s.place(backend)
+	s.change(t, backend, func() { backend.Spec.Ports[0].Name = "api" })
+	generated := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Name: "backend"}}
+	s.until(t, generated, func() error {
+		if ports := generated.Spec.Ports; len(ports) != 1 || ports[0].Name != "api" {
+			return fmt.Errorf("the MeshService has the ports %+v", ports)
+		}
+		return nil
+	})
 	connection, err := callers.Dial(s.target("backend"), s.bootstrap(t, s.runs(t, deployment("cart", 0))))
 	if err != nil {
 		t.Fatal(err)
@@ -200,12 +211,23 @@ func TestConvertedTimeout(t *testing.T) {
 	given(0, 0)
 
 	converted := s.convert(t, s.timeout(t, "hasty", s.tag("backend"), "2h"))
-	if len(converted.Spec.To) != 2 {
+	if len(converted.Spec.To) != 2 || converted.Spec.To[1].TargetRef.Section() != "api" {
 		t.Fatalf("convert has made of one entry %+v", converted.Spec.To)
 	}
 	converted.Spec.To = converted.Spec.To[1:]
 	s.create(t, converted)
 	given(time.Hour, 2*time.Hour)
+	// One for the tag, which is the first by name, gives way to one for the MeshService, also without a sectionName.
+	first := s.timeout(t, "first", s.tag("backend"), "8h")
+	s.create(t, first)
+	s.change(t, converted, func() {
+		converted.Spec.To[0].TargetRef.SectionName = nil
+		converted.Spec.To[0].Default.HTTP.RequestTimeout = &metav1.Duration{Duration: 90 * time.Minute}
+	})
+	given(time.Hour, 90*time.Minute)
+	if err := s.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
 	// A call that is never answered ends with the timeout.
 	s.change(t, converted, func() { converted.Spec.To[0].Default.HTTP.RequestTimeout = &metav1.Duration{Duration: time.Second} })
 	given(0, time.Second)

@@ -18,15 +18,39 @@ func (m *mesh) tagRouteProblems(p kumav1alpha1.Policy) []Problem {
 		return nil
 	}
 	var list []Problem
-	for _, s := range successor.TagReferencesIn(p) {
+	for _, s := range successor.TagReferencesIn(p, m.portsOf) {
 		switch {
 		case !s.Backend:
-			list = append(list, Problem{Object: s.Route, Field: s.Field, Message: "the entry has no effect: " + s.Why(m.mode) + "; " + s.Remedy()})
+			list = append(list, Problem{Object: s.Route, Field: s.Field, Message: "the entry has no effect: " + s.Why(m.mode) + "; " + s.Remedy(m.portsOf)})
 		case !s.OfTag:
-			list = append(list, Problem{Object: s.Route, Field: s.Field, Message: "the backend gets no traffic: " + s.Why(m.mode) + "; " + s.Remedy()})
+			list = append(list, Problem{Object: s.Route, Field: s.Field, Message: "the backend gets no traffic: " + s.Why(m.mode) + "; " + s.Remedy(m.portsOf)})
 		}
 	}
 	return list
+}
+
+// portsOf returns the ports of the MeshServices of a name and namespace, in all zones.
+func (m *mesh) portsOf(name, namespace string) []successor.Port {
+	var ports []successor.Port
+	for d := range m.byName[name] {
+		if d.Key.Kind == model.MeshService && d.Key.Name == name && d.Key.Namespace == namespace {
+			ports = append(ports, successor.Port{Number: d.Key.Port, Name: d.Section})
+		}
+	}
+	return ports
+}
+
+// Ports returns the ports of the MeshServices of a mesh, as of the last Flush.
+func (e *Engine) Ports(mesh string) successor.Ports {
+	return func(name, namespace string) []successor.Port {
+		e.buildMu.Lock()
+		defer e.buildMu.Unlock()
+		m := e.state.meshes[mesh]
+		if m == nil {
+			return nil
+		}
+		return m.portsOf(name, namespace)
+	}
 }
 
 // backendRefProblems are the backend references of a proxy that resolve to nothing. They are reported once for the
