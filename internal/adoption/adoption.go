@@ -75,7 +75,7 @@ func Setup(mgr ctrl.Manager, limits member.Limits) error {
 	return member.Setup(mgr, m, func(cluster string) {
 		enqueueWorks(cluster)
 		connected.Enqueue(client.ObjectKey{Name: cluster})
-	})
+	}, works.Enqueue)
 }
 
 func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {

@@ -179,7 +179,7 @@ func (w *world) reconcileBinding(key client.ObjectKey) {
 	if b.GetDeletionTimestamp() != nil {
 		return
 	}
-	status, requeueAfter := binding.AggregateStatus(b, o.Works, d.AnnotationErr, w.now)
+	status, requeueAfter := binding.AggregateStatus(b, o.Works, d.Source, w.now)
 	if requeueAfter > 0 {
 		if w.requeueAfter == 0 || requeueAfter < w.requeueAfter {
 			w.requeueAfter = requeueAfter

@@ -149,7 +149,8 @@ type ClusterStatus struct {
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
-	// Ready: it can be reached, and its token is good.
+	// Ready: it can be reached, and its token is good. Synced: all objects that are managed in it have been compared with their
+	// Works since it can be reached.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -235,8 +236,11 @@ type AllocatableModeling struct {
 	Count int `json:"count"`
 }
 
-// ConditionReady is the condition of a Cluster.
-const ConditionReady = "Ready"
+// The conditions of a Cluster.
+const (
+	ConditionReady  = "Ready"
+	ConditionSynced = "Synced"
+)
 
 // ClusterList is a list of Clusters.
 //

@@ -215,6 +215,10 @@ type PropagationStatus struct {
 	// +optional
 	Failed int32 `json:"failed"`
 
+	// How many resources an aborted policy has released. Matched has those that it has yet to release.
+	// +optional
+	Released int32 `json:"released,omitempty"`
+
 	// Ready: all that the policy takes is applied everywhere. Scheduled is there, and False, while the policy has a field that is not
 	// supported.
 	// +listType=map

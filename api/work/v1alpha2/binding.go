@@ -203,6 +203,11 @@ type ResourceBindingStatus struct {
 	// +optional
 	LastScheduledTime *metav1.Time `json:"lastScheduledTime,omitempty"`
 
+	// Version of the template that this status speaks of: a digest of what its user has set. A change of the status of the
+	// template, or of a field that the API server assigns, makes no other version.
+	// +optional
+	TemplateVersion string `json:"templateVersion,omitempty"`
+
 	// Scheduled: the clusters of the resource are known. FullyApplied: the resource is applied in all of them.
 	// +listType=map
 	// +listMapKey=type

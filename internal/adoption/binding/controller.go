@@ -61,17 +61,17 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if b.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, r.reconcileDeleted(ctx, o)
 	}
-	var annotationErr error
+	from := sourceOf(b)
 	if model.IsTaken(b) || len(unplacedWorks(o)) > 0 {
 		var large *workTooLargeError
-		if o.Works, annotationErr, err = r.reconcileActive(ctx, o); errors.As(err, &large) {
+		if o.Works, from, err = r.reconcileActive(ctx, o); errors.As(err, &large) {
 			// A retry would be refused as well, until the template changes.
-			return ctrl.Result{}, writeStatus(ctx, r.client, b, large.status(b, o.Works, r.now()))
+			return ctrl.Result{}, writeStatus(ctx, r.client, b, large.status(b, o.Works, from, r.now()))
 		} else if err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	status, requeueAfter := AggregateStatus(b, o.Works, annotationErr, r.now())
+	status, requeueAfter := AggregateStatus(b, o.Works, from, r.now())
 	if requeueAfter > 0 {
 		return ctrl.Result{RequeueAfter: requeueAfter}, nil
 	}
@@ -79,29 +79,30 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // reconcileActive observes the template, plans and applies a binding that stays. The Works are returned as they were
-// written, because the cache may be older.
-func (r *reconciler) reconcileActive(ctx context.Context, o Observed) (works map[string]*workv1alpha1.Work, annotationErr, err error) {
+// written, because the cache may be older, and with them what they were made from.
+func (r *reconciler) reconcileActive(ctx context.Context, o Observed) (map[string]*workv1alpha1.Work, Source, error) {
 	key := model.TemplateKeyOf(o.Binding)
-	version := r.version(ctx, key)
-	if annotationErr, found := r.written.lookup(o.Binding, version, o.Works); found {
-		return o.Works, annotationErr, nil
+	cached := r.version(ctx, key)
+	if from, found := r.written.lookup(o.Binding, cached, o.Works); found {
+		return o.Works, from, nil
 	}
 	o.Template = &unstructured.Unstructured{}
 	if exists, err := r.getTemplate(ctx, key, o.Template); err != nil || !exists {
 		// The template controller deletes the binding of a template that is gone.
-		return o.Works, nil, err
+		return o.Works, sourceOf(o.Binding), err
 	}
 	d := Decide(o)
 	if d.Err != nil {
-		return o.Works, d.AnnotationErr, d.Err
+		return o.Works, d.Source, d.Err
 	}
-	if works, err = r.applyWorks(ctx, o, d); err != nil {
-		return o.Works, d.AnnotationErr, err
+	works, err := r.applyWorks(ctx, o, d)
+	if err != nil {
+		return o.Works, d.Source, err
 	}
-	if o.Template.GetResourceVersion() == version {
-		r.written.store(o.Binding, version, works, d.AnnotationErr)
+	if o.Template.GetResourceVersion() == cached {
+		r.written.store(o.Binding, cached, works, d.Source)
 	}
-	return works, d.AnnotationErr, nil
+	return works, d.Source, nil
 }
 
 // reconcileDeleted deletes the Works of a binding that is being deleted, and removes its finalizer when no Work is left.

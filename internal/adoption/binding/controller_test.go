@@ -413,7 +413,7 @@ func TestItemsOfTheStatus(t *testing.T) {
 	reported := workv1alpha1.ManifestStatus{Health: "Healthy", Status: &runtime.RawExtension{Raw: []byte(`{"replicas":2}`)}}
 	status, _ := AggregateStatus(b, map[string]*workv1alpha1.Work{
 		"east": work(metav1.ConditionTrue, reported), "north": work(metav1.ConditionFalse, reported), "other": work(metav1.ConditionTrue),
-	}, nil, deletionTime.Time)
+	}, Source{}, deletionTime.Time)
 	want := []workv1alpha2.AggregatedStatusItem{
 		{ClusterName: "east", Applied: true, Health: workv1alpha2.ResourceHealthy, Status: reported.Status},
 		{ClusterName: "north", Reason: "AppliedFailed", AppliedMessage: "denied", Health: workv1alpha2.ResourceHealthy, Status: reported.Status},

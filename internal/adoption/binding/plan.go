@@ -39,18 +39,28 @@ type Step struct {
 	Work *workv1alpha1.Work
 }
 
+// Source is the template that Works are made from.
+type Source struct {
+	// Version of the template, as manifest.Version has it; empty if it was never read.
+	Version string
+	// AnnotationErr is set if the conflict resolution annotation of the template is invalid; the one of the policy applies.
+	AnnotationErr error
+}
+
+// sourceOf is what the Works of a binding were made from last.
+func sourceOf(b *model.Binding) Source { return Source{Version: b.Status.TemplateVersion} }
+
 // Decision is the plan of a binding.
 type Decision struct {
 	Steps []Step
-	// AnnotationErr is set if the conflict resolution annotation of the template is invalid; the one of the policy applies.
-	AnnotationErr error
+	Source
 	// Err is why nothing can be decided.
 	Err error
 }
 
 // Decide plans a step for each Work that a binding has, or should have, in the order of their clusters.
 func Decide(o Observed) Decision {
-	var d Decision
+	d := Decision{Source: sourceOf(o.Binding)}
 	switch {
 	case o.Binding.GetDeletionTimestamp() != nil:
 		policy, why := deletionPolicyOf(o)
@@ -83,8 +93,8 @@ func (d *Decision) addTargets(o Observed) {
 	annotation := o.Template.GetAnnotations()[policy.AnnotationConflictResolution]
 	resolution, annotationErr := policy.ResolveConflict(o.Binding.Spec.ConflictResolution, annotation)
 	// The manifest carries the resolution to the Work controller, as an annotation.
-	common, err := manifest.FromTemplate(o.Template, resolution)
-	d.AnnotationErr, d.Err = annotationErr, err
+	common, version, err := manifest.FromTemplate(o.Template, resolution)
+	d.Version, d.AnnotationErr, d.Err = version, annotationErr, err
 	if err != nil {
 		return
 	}

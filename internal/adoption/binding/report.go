@@ -23,9 +23,9 @@ const gatherInterval = 20 * time.Second
 
 // AggregateStatus is the status of a binding by the statuses of its Works, and after how long to ask again if several clusters have
 // yet to answer.
-func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work, annotationErr error, now time.Time) (workv1alpha2.ResourceBindingStatus, time.Duration) {
+func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work, from Source, now time.Time) (workv1alpha2.ResourceBindingStatus, time.Duration) {
 	status := *binding.Status.DeepCopy()
-	status.ObservedGeneration = binding.GetGeneration()
+	status.ObservedGeneration, status.TemplateVersion = binding.GetGeneration(), from.Version
 	status.AggregatedStatus = nil
 	tell := func(kind string, is metav1.ConditionStatus, reason passage.Reason) {
 		model.SetCondition(&status.Conditions, kind, is, reason, binding.GetGeneration(), now)
@@ -83,8 +83,8 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		return status, left
 	}
 	note := ""
-	if annotationErr != nil {
-		note = "; " + annotationErr.Error()
+	if from.AnnotationErr != nil {
+		note = "; " + from.AnnotationErr.Error()
 	}
 	switch total := len(clusters); {
 	case applied == total:
@@ -127,8 +127,8 @@ func (l *workTooLargeError) Error() string {
 }
 
 // status is that of the binding of such a resource.
-func (l *workTooLargeError) status(binding *model.Binding, works map[string]*workv1alpha1.Work, now time.Time) workv1alpha2.ResourceBindingStatus {
-	status, _ := AggregateStatus(binding, works, nil, now)
+func (l *workTooLargeError) status(binding *model.Binding, works map[string]*workv1alpha1.Work, from Source, now time.Time) workv1alpha2.ResourceBindingStatus {
+	status, _ := AggregateStatus(binding, works, Source{Version: from.Version}, now)
 	reason := passage.Because(model.ReasonNotApplied, "%s is %v: split the resource", model.TemplateOfBinding(binding).Object(), l)
 	model.SetCondition(&status.Conditions, workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, reason, binding.GetGeneration(), now)
 	for i := range status.AggregatedStatus {

@@ -54,8 +54,8 @@ func TestAggregateStatus(t *testing.T) {
 			for _, cluster := range c.clusters {
 				b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: cluster})
 			}
-			status, requeue := AggregateStatus(b, c.works, c.annotationErr, now)
-			if requeue != c.requeue || status.ObservedGeneration != 7 || len(status.AggregatedStatus) != len(c.clusters) {
+			status, requeue := AggregateStatus(b, c.works, Source{Version: "v2", AnnotationErr: c.annotationErr}, now)
+			if requeue != c.requeue || status.ObservedGeneration != 7 || status.TemplateVersion != "v2" || len(status.AggregatedStatus) != len(c.clusters) {
 				t.Errorf("again after %s, %d items of generation %d", requeue, len(status.AggregatedStatus), status.ObservedGeneration)
 			}
 			if requeue > 0 {
@@ -78,7 +78,7 @@ func TestStatusOfAWorkTooLarge(t *testing.T) {
 	b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "big-configmap"})
 	b.Spec.Resource = workv1alpha2.ObjectReference{Kind: "ConfigMap", Namespace: "shop", Name: "big"}
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
-	status := (&workTooLargeError{"west", errors.New("limit is 3145728")}).status(b, nil, deletionTime.Time)
+	status := (&workTooLargeError{"west", errors.New("limit is 3145728")}).status(b, nil, Source{Version: "v2"}, deletionTime.Time)
 	got := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionFullyApplied)
 	const want = "ConfigMap shop/big is too large for a Work of cluster west (limit is 3145728): split the resource"
 	if got.Message != want || got.Reason != string(model.ReasonNotApplied) {
@@ -98,7 +98,7 @@ func TestAggregateStatusOfRefused(t *testing.T) {
 			b.Spec.Clusters = clusters
 			model.Claim(b, model.PolicyKey{Namespace: "shop", Name: "p"})
 			model.SetUnsupportedFields(b, []string{"spec.failover"})
-			status, requeue := AggregateStatus(b, nil, nil, now)
+			status, requeue := AggregateStatus(b, nil, Source{}, now)
 			if requeue != 0 || len(status.AggregatedStatus) != len(clusters) {
 				t.Errorf("again after %s, %d items", requeue, len(status.AggregatedStatus))
 			}
@@ -109,7 +109,7 @@ func TestAggregateStatusOfRefused(t *testing.T) {
 				}
 			}
 			*b.Status = status
-			if again, _ := AggregateStatus(b, nil, nil, now.Add(time.Hour)); !equality.Semantic.DeepEqual(again, status) {
+			if again, _ := AggregateStatus(b, nil, Source{}, now.Add(time.Hour)); !equality.Semantic.DeepEqual(again, status) {
 				t.Errorf("reported anew: %+v", again)
 			}
 		})

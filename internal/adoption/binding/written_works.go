@@ -19,8 +19,7 @@ type writtenWorks struct{ entries sync.Map }
 
 type writtenState struct {
 	state string
-	// annotationErr is an annotation of the template that is not understood.
-	annotationErr error
+	from  Source
 }
 
 // stateOf is what the Works of a binding follow from, and what they are.
@@ -34,16 +33,16 @@ func stateOf(b *model.Binding, version string, works map[string]*workv1alpha1.Wo
 }
 
 // lookup tells whether all Works of a binding are as they should be.
-func (l *writtenWorks) lookup(b *model.Binding, version string, works map[string]*workv1alpha1.Work) (annotationErr error, found bool) {
+func (l *writtenWorks) lookup(b *model.Binding, version string, works map[string]*workv1alpha1.Work) (from Source, found bool) {
 	known, ok := l.entries.Load(b.GetUID())
 	if !ok || version == "" || known.(writtenState).state != stateOf(b, version, works) {
-		return nil, false
+		return Source{}, false
 	}
-	return known.(writtenState).annotationErr, true
+	return known.(writtenState).from, true
 }
 
-func (l *writtenWorks) store(b *model.Binding, version string, works map[string]*workv1alpha1.Work, annotationErr error) {
-	l.entries.Store(b.GetUID(), writtenState{stateOf(b, version, works), annotationErr})
+func (l *writtenWorks) store(b *model.Binding, version string, works map[string]*workv1alpha1.Work, from Source) {
+	l.entries.Store(b.GetUID(), writtenState{stateOf(b, version, works), from})
 }
 
 func (l *writtenWorks) delete(binding types.UID) { l.entries.Delete(binding) }

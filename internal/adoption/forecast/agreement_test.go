@@ -351,13 +351,13 @@ func TestStatusAgreesWithBinding(t *testing.T) {
 				}
 				works[cluster] = w
 			}
-			status, _ := binding.AggregateStatus(b, works, nil, now)
+			status, _ := binding.AggregateStatus(b, works, binding.Source{}, now)
 			*b.Status = status
 			if condition := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionFullyApplied); condition.Reason != string(c.whole) {
 				t.Errorf("the binding is %s: %s", condition.Reason, condition.Message)
 			}
 			var got []string
-			for _, s := range stepsOf(model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}, b, nil, false) {
+			for _, s := range stepsOf(model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}, "", b, nil, false) {
 				got = append(got, fmt.Sprintf("%s %s %s", s.Object.Cluster, s.State, s.Reason.Code))
 			}
 			if diff := cmp.Diff(c.states, strings.Join(got, ", ")); diff != "" {

@@ -65,7 +65,7 @@ func TestPredictObject(t *testing.T) {
 				c.fails[verb] = c.fails[verb][1:]
 				return err
 			}
-			m, err := manifest.FromTemplate(adoptiontest.Object(t, "ConfigMap v1\ndata: {a: b}"), c.resolution)
+			m, _, err := manifest.FromTemplate(adoptiontest.Object(t, "ConfigMap v1\ndata: {a: b}"), c.resolution)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/adoption/template"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // hubState is the part of the hub that a policy depends on.
@@ -26,6 +27,8 @@ type hubState struct {
 	clusters map[string]*clusterv1alpha1.Cluster
 	members  []policy.Member
 	bindings map[client.ObjectKey]*model.Binding
+	// unknown is made by unknownStates.
+	unknown map[string]passage.Reason
 	// proposed are templates that the hub does not have yet, or in another version.
 	proposed map[model.TemplateKey]*unstructured.Unstructured
 }

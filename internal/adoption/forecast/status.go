@@ -26,7 +26,7 @@ func WatchedKinds(policy *policy.Policy) []client.Object {
 		all = append(all, &workv1alpha2.ClusterResourceBinding{})
 	}
 	for kind := range policy.Kinds() {
-		all = append(all, model.NewMetadata(kind))
+		all = append(all, newTemplate(kind))
 	}
 	return all
 }
@@ -52,62 +52,40 @@ func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (pas
 		})
 		return plan, nil
 	}
-	down := map[string]bool{}
-	for name, c := range v.clusters {
-		down[name] = !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ConditionReady)
-	}
-	included := map[string]bool{}
-	add := func(t model.Template, b *model.Binding) {
-		if b != nil && included[b.Path()] {
-			return
-		}
-		if b != nil {
-			included[b.Path()] = true
-		}
-		plan.Steps = append(plan.Steps, stepsOf(t, b, down, plan.Hold != nil)...)
-	}
-	for kind := range subject.Kinds() {
-		err := forEach(ctx, hub, &metav1.PartialObjectMetadataList{}, kind, subject.Namespace, func(o client.Object) {
-			t := model.TemplateOf(o)
-			b := v.bindingOf(t)
-			if chosen := policy.Select(t, v.policies, model.ClaimOf(b)); o.GetDeletionTimestamp() == nil && chosen != nil && chosen.Key() == subject.Key() {
-				if b != nil && policy.IsOutdated(b, subject, v.members) {
-					included[b.Path()], b = true, nil
-				}
-				add(t, b)
-			}
-		})
-		if err != nil {
-			plan.Steps = append(plan.Steps, passage.Step{
-				Object: plan.Subject, Action: model.ActionSelect, State: passage.Failed, Uncounted: true, Reason: passage.Because(model.ReasonNotFollowed, "%v", err),
-			})
-		}
-	}
+	s := &statusPlan{hub: v, subject: subject, included: map[string]bool{}, held: plan.Hold != nil}
+	s.addSelected(ctx, hub)
+	s.addReleased()
 	if subject.Spec.PropagateDeps {
-		for _, b := range v.bindings {
-			if model.IsRequiredBy(b, included) {
-				add(model.TemplateOfBinding(b), b)
-			}
+		if err := s.addDependencies(ctx, hub); err != nil {
+			return plan, err
 		}
 	}
+	plan.Steps = append(plan.Steps, s.steps...)
 	plan.Steps = append(plan.Steps, selectorSteps(subject)...)
 	plan.Steps = append(plan.Steps, v.placementSteps(subject)...)
-	plan.Steps = append(plan.Steps, reportStep(subject, plan.Steps)...)
+	plan.Steps = append(plan.Steps, reportStep(subject, len(s.included), plan.Steps)...)
 	slices.SortFunc(plan.Steps, func(a, b passage.Step) int { return compareObjects(a.Object, b.Object) })
 	return plan, nil
 }
 
 // reportStep waits for the status of a policy, which the operator writes after those of the bindings, when all other steps are done.
-func reportStep(p *policy.Policy, done []passage.Step) []passage.Step {
+func reportStep(p *policy.Policy, bindings int, done []passage.Step) []passage.Step {
 	if p.Hold() != nil || len(done) == 0 || slices.ContainsFunc(done, func(s passage.Step) bool { return s.State != passage.Done }) {
 		return nil
 	}
 	ready := meta.FindStatusCondition(p.Status.Conditions, policyv1alpha1.ConditionReady)
 	// The operator may be unable to read a kind that the user of a command can read.
-	if ready != nil && (ready.Status == metav1.ConditionTrue || passage.Code(ready.Reason) == model.ReasonNotFollowed) {
+	if ready != nil && passage.Code(ready.Reason) == model.ReasonNotFollowed {
 		return nil
 	}
-	return []passage.Step{{Object: p.Object(), Action: model.ActionReport, State: passage.Running, Uncounted: true, Reason: readyReason(ready)}}
+	reason := readyReason(ready)
+	if ready != nil && ready.Status == metav1.ConditionTrue {
+		if int(p.Status.Matched) == bindings {
+			return nil
+		}
+		reason = passage.Because(model.ReasonApplying, "the status of the policy counts %d resources, and not %d yet", p.Status.Matched, bindings)
+	}
+	return []passage.Step{{Object: p.Object(), Action: model.ActionReport, State: passage.Running, Uncounted: true, Reason: reason}}
 }
 
 func readyReason(ready *metav1.Condition) passage.Reason {
@@ -124,8 +102,12 @@ func compareObjects(a, b passage.Object) int {
 // abortSteps are those of an aborted policy: one for each resource that is not yet released, or one for the policy.
 func (v *hubState) abortSteps(policy *policy.Policy) []passage.Step {
 	var all []passage.Step
+	taken := map[string]bool{}
 	for _, b := range v.bindings {
-		if model.ClaimOf(b) == policy.Key() {
+		taken[b.Path()] = model.ClaimOf(b) == policy.Key()
+	}
+	for _, b := range v.bindings {
+		if taken[b.Path()] || policy.Spec.PropagateDeps && model.IsRequiredBy(b, taken) {
 			all = append(all, passage.Step{
 				Object: model.TemplateOfBinding(b).Object(), Action: model.ActionRestore, State: passage.Running,
 				Reason: passage.Because(model.ReasonAborting, "not yet released"),
@@ -152,6 +134,13 @@ func unsupportedSteps(policy *policy.Policy) []passage.Step {
 	return []passage.Step{{Object: policy.Object(), Action: model.ActionBind, State: passage.Failed, Uncounted: true, Reason: *unsupported}}
 }
 
+// AbortProgress is how many of the resources that an aborted policy had are released, by the steps that are left.
+func AbortProgress(p *policy.Policy, left passage.Plan) (released, total int) {
+	remaining := left.Counts().Running
+	total = max(int(p.Status.Matched+p.Status.Released), remaining)
+	return total - remaining, total
+}
+
 // selectorSteps are the selectors of a policy that cannot work.
 func selectorSteps(policy *policy.Policy) []passage.Step {
 	var all []passage.Step
@@ -176,24 +165,37 @@ func (v *hubState) placementSteps(subject *policy.Policy) []passage.Step {
 	}}
 }
 
-var notReported = passage.Because(model.ReasonApplying, "not yet reported by the operator")
+var (
+	notReported        = passage.Because(model.ReasonApplying, "not yet reported by the operator")
+	versionNotReported = passage.Because(model.ReasonApplying, "the operator has not reported on the latest version of the template yet: is it running?")
+	notReleased        = passage.Because(model.ReasonApplying, "the policy no longer takes the template, and the operator has not released it yet")
+	deletionNotSeen    = passage.Because(model.ReasonApplying, "the template is deleted, and the operator has not reported on that yet")
+)
 
-// stepsOf a resource are one for each cluster that it goes to. Down are the clusters that cannot be reached.
-func stepsOf(t model.Template, b *model.Binding, down map[string]bool, held bool) []passage.Step {
+// stepsOf a resource are one for each cluster that it goes to. Version is that of the template, empty if it is unknown. Unknown are
+// the clusters of whose objects the states are unknown, and why.
+func stepsOf(t model.Template, version string, b *model.Binding, unknown map[string]passage.Reason, held bool) []passage.Step {
 	template := t.Object()
-	if b == nil || b.GetDeletionTimestamp() != nil || b.Status.ObservedGeneration < b.GetGeneration() {
-		return []passage.Step{{Object: template, Action: model.ActionBind, State: passage.Running, Reason: notReported}}
-	}
-	if len(model.Targets(b)) == 0 {
-		return []passage.Step{{Object: template, Action: model.ActionBind, State: passage.Failed, Reason: passage.Because(model.ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters")}}
+	bind := passage.Step{Object: template, Action: model.ActionBind, State: passage.Running, Reason: notReported}
+	switch {
+	case b == nil || b.GetDeletionTimestamp() != nil || b.Status.ObservedGeneration < b.GetGeneration():
+		return []passage.Step{bind}
+	case version != "" && b.Status.TemplateVersion != version:
+		bind.Reason = versionNotReported
+		return []passage.Step{bind}
+	case len(model.Targets(b)) == 0:
+		bind.State, bind.Reason = passage.Failed, passage.Because(model.ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters")
+		return []passage.Step{bind}
 	}
 	var all []passage.Step
 	for _, target := range model.Targets(b) {
 		step := passage.Step{Object: template, Action: model.ActionApply, State: passage.Running, Reason: binding.NotWritten(target.Name)}
 		step.Object.Cluster = target.Name
 		i := slices.IndexFunc(b.Status.AggregatedStatus, func(s workv1alpha2.AggregatedStatusItem) bool { return s.ClusterName == target.Name })
-		if i >= 0 {
-			step.State, step.Reason = statusOf(b.Status.AggregatedStatus[i], down[target.Name], held)
+		if why, found := unknown[target.Name]; found {
+			step.Reason = why
+		} else if i >= 0 {
+			step.State, step.Reason = statusOf(b.Status.AggregatedStatus[i], held)
 		}
 		all = append(all, step)
 	}
@@ -201,18 +203,16 @@ func stepsOf(t model.Template, b *model.Binding, down map[string]bool, held bool
 }
 
 // statusOf an object in one cluster. An earlier version of the operator has written items without a reason.
-func statusOf(item workv1alpha2.AggregatedStatusItem, down, held bool) (passage.State, passage.Reason) {
+func statusOf(item workv1alpha2.AggregatedStatusItem, held bool) (passage.State, passage.Reason) {
 	code, message := passage.Code(item.Reason), item.AppliedMessage
 	switch {
 	case item.Applied:
 		return passage.Done, passage.Because(model.ReasonApplied, "%s", item.Health)
 	case code == "":
 		return passage.Running, notReported
-	case code == model.ReasonApplying:
+	case code == model.ReasonApplying || code == model.ReasonUnreachable || code == model.ReasonBeingDeleted:
+		// The operator goes on by itself: a cluster that is back is written to, and an object that is gone is created again.
 		return passage.Running, passage.Because(code, "%s", message)
-	case down || code == model.ReasonUnreachable:
-		// A cluster that is back is written to by itself.
-		return passage.Running, passage.Because(model.ReasonUnreachable, "%s", message)
 	case held:
 		return passage.Pending, passage.Because(model.ReasonSuspended, "%s", message)
 	case code == model.ReasonConflict || code == model.ReasonSuspended:

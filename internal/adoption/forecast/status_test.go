@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -21,7 +22,7 @@ func TestStepsOfResource(t *testing.T) {
 		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
 		b.SetGeneration(2)
 		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
-		b.Status.ObservedGeneration, b.Status.AggregatedStatus = observed, items
+		b.Status.ObservedGeneration, b.Status.TemplateVersion, b.Status.AggregatedStatus = observed, "v1", items
 		return b
 	}
 	reasoned := func(reason passage.Code, message string) workv1alpha2.AggregatedStatusItem {
@@ -30,27 +31,40 @@ func TestStepsOfResource(t *testing.T) {
 	appliedItem := workv1alpha2.AggregatedStatusItem{ClusterName: "west", Applied: true, Health: workv1alpha2.ResourceHealthy}
 	nowhere := bound(2)
 	nowhere.Spec.Clusters = nil
+	lost, back := passage.Because(model.ReasonUnreachable, "waiting"), model.CheckingReason("west")
 	for name, c := range map[string]struct {
-		binding    *model.Binding
-		down, held bool
-		state      passage.State
-		code       passage.Code
-		cluster    string
+		version string
+		binding *model.Binding
+		unknown *passage.Reason
+		held    bool
+		state   passage.State
+		code    passage.Code
+		cluster string
 	}{
-		"no binding yet":                     {nil, false, false, passage.Running, model.ReasonApplying, ""},
-		"a binding that is not reported yet": {bound(1, appliedItem), false, false, passage.Running, model.ReasonApplying, ""},
-		"goes nowhere":                       {nowhere, false, false, passage.Failed, model.ReasonNoCluster, ""},
-		"not written yet":                    {bound(2, reasoned(model.ReasonApplying, "not yet")), false, false, passage.Running, model.ReasonApplying, "west"},
-		"of an earlier version, no reason":   {bound(2, reasoned("", "it is there")), false, false, passage.Running, model.ReasonApplying, "west"},
-		"a conflict":                         {bound(2, reasoned(model.ReasonConflict, "it is there")), false, false, passage.Failed, model.ReasonConflict, "west"},
-		"refused":                            {bound(2, reasoned(model.ReasonFailed, "refused")), false, false, passage.Failed, model.ReasonNotApplied, "west"},
-		"nothing is said of the cluster":     {bound(2), false, false, passage.Running, model.ReasonApplying, "west"},
-		"applied":                            {bound(2, appliedItem), false, false, passage.Done, model.ReasonApplied, "west"},
-		"a cluster that cannot be reached":   {bound(2, reasoned(model.ReasonFailed, "it waits")), true, false, passage.Running, model.ReasonUnreachable, "west"},
-		"suspended":                          {bound(2, reasoned(model.ReasonSuspended, "nothing is written")), false, true, passage.Pending, model.ReasonSuspended, "west"},
+		"no binding yet":                      {"v1", nil, nil, false, passage.Running, model.ReasonApplying, ""},
+		"a binding that is not reported yet":  {"v1", bound(1, appliedItem), nil, false, passage.Running, model.ReasonApplying, ""},
+		"goes nowhere":                        {"v1", nowhere, nil, false, passage.Failed, model.ReasonNoCluster, ""},
+		"not written yet":                     {"v1", bound(2, reasoned(model.ReasonApplying, "not yet")), nil, false, passage.Running, model.ReasonApplying, "west"},
+		"of an earlier version, no reason":    {"v1", bound(2, reasoned("", "it is there")), nil, false, passage.Running, model.ReasonApplying, "west"},
+		"a conflict":                          {"v1", bound(2, reasoned(model.ReasonConflict, "it is there")), nil, false, passage.Failed, model.ReasonConflict, "west"},
+		"refused":                             {"v1", bound(2, reasoned(model.ReasonFailed, "refused")), nil, false, passage.Failed, model.ReasonNotApplied, "west"},
+		"another is being deleted":            {"v1", bound(2, reasoned(model.ReasonBeingDeleted, "it waits")), nil, false, passage.Running, model.ReasonBeingDeleted, "west"},
+		"nothing is said of the cluster":      {"v1", bound(2), nil, false, passage.Running, model.ReasonApplying, "west"},
+		"applied":                             {"v1", bound(2, appliedItem), nil, false, passage.Done, model.ReasonApplied, "west"},
+		"applied, and a later version":        {"v2", bound(2, appliedItem), nil, false, passage.Running, model.ReasonApplying, ""},
+		"a conflict, and a later version":     {"v2", bound(2, reasoned(model.ReasonConflict, "it is there")), nil, false, passage.Running, model.ReasonApplying, ""},
+		"applied, and the version is unknown": {"", bound(2, appliedItem), nil, false, passage.Done, model.ReasonApplied, "west"},
+		"refused, and the cluster is lost":    {"v1", bound(2, reasoned(model.ReasonFailed, "refused")), &lost, false, passage.Running, model.ReasonUnreachable, "west"},
+		"applied, and the cluster is lost":    {"v1", bound(2, appliedItem), &lost, false, passage.Running, model.ReasonUnreachable, "west"},
+		"applied, and the cluster is back":    {"v1", bound(2, appliedItem), &back, false, passage.Running, model.ReasonChecking, "west"},
+		"suspended":                           {"v1", bound(2, reasoned(model.ReasonSuspended, "nothing is written")), nil, true, passage.Pending, model.ReasonSuspended, "west"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			steps := stepsOf(cart, c.binding, map[string]bool{"west": c.down}, c.held)
+			unknown := map[string]passage.Reason{}
+			if c.unknown != nil {
+				unknown["west"] = *c.unknown
+			}
+			steps := stepsOf(cart, c.version, c.binding, unknown, c.held)
 			if len(steps) != 1 {
 				t.Fatalf("got %+v", steps)
 			}
@@ -100,6 +114,34 @@ func TestAbortSteps(t *testing.T) {
 	}
 }
 
+// An abort counts what it has released of what there was, also before the status of the policy says that it is aborted.
+func TestAbortProgress(t *testing.T) {
+	for name, c := range map[string]struct {
+		matched, released int32
+		left              int
+		want              string
+	}{
+		"begun":                  {4, 0, 4, "0 of 4"},
+		"ahead of the report":    {4, 0, 3, "1 of 4"},
+		"reported":               {3, 1, 3, "1 of 4"},
+		"over":                   {0, 4, 0, "4 of 4"},
+		"before the first one":   {0, 0, 2, "0 of 2"},
+		"nothing to be released": {0, 0, 0, "0 of 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &policy.Policy{Aborted: true, Status: &policyv1alpha1.PropagationStatus{Matched: c.matched, Released: c.released}}
+			plan := passage.Plan{Steps: make([]passage.Step, c.left)}
+			for i := range plan.Steps {
+				plan.Steps[i].State = passage.Running
+			}
+			released, total := AbortProgress(p, plan)
+			if got := fmt.Sprintf("%d of %d", released, total); got != c.want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
 // A policy is not called completed before its own status says so.
 func TestReportStep(t *testing.T) {
 	done, running := passage.Step{State: passage.Done}, passage.Step{State: passage.Running}
@@ -111,6 +153,7 @@ func TestReportStep(t *testing.T) {
 		waits  bool
 	}{
 		"all is done, and the policy says so":      {metav1.ConditionTrue, model.ReasonAllApplied, []passage.Step{done}, false, false},
+		"all is done, and the policy counts fewer": {metav1.ConditionTrue, model.ReasonAllApplied, []passage.Step{done, done}, false, true},
 		"all is done, and the policy does not yet": {metav1.ConditionUnknown, model.ReasonNothingMatched, []passage.Step{done, done}, false, true},
 		"all is done, and the policy says nothing": {"", "", []passage.Step{done}, false, true},
 		"all is done after a conflict":             {metav1.ConditionFalse, model.ReasonConflict, []passage.Step{done}, false, true},
@@ -120,11 +163,11 @@ func TestReportStep(t *testing.T) {
 		"paused when all was applied":              {metav1.ConditionUnknown, model.ReasonPaused, []passage.Step{done}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &policy.Policy{Namespace: "shop", Name: "p", Paused: c.paused, Status: &policyv1alpha1.PropagationStatus{}}
+			p := &policy.Policy{Namespace: "shop", Name: "p", Paused: c.paused, Status: &policyv1alpha1.PropagationStatus{Matched: 1}}
 			if c.ready != "" {
 				p.Status.Conditions = []metav1.Condition{{Type: policyv1alpha1.ConditionReady, Status: c.ready, Reason: string(c.reason)}}
 			}
-			if got := reportStep(p, c.steps); (len(got) > 0) != c.waits || c.waits && got[0].State != passage.Running {
+			if got := reportStep(p, len(c.steps), c.steps); (len(got) > 0) != c.waits || c.waits && got[0].State != passage.Running {
 				t.Errorf("got %v", got)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fairlead/fairlead/internal/adoption/model"
@@ -38,6 +39,15 @@ var dependencyPaths = map[string][]string{
 		"containers.envFrom.secretRef.name", "containers.env.valueFrom.secretKeyRef.name",
 	},
 	"ServiceAccount": {"serviceAccountName"},
+}
+
+// DependencyKinds are the kinds of all resources that Dependencies finds.
+func DependencyKinds() []schema.GroupVersionKind {
+	var all []schema.GroupVersionKind
+	for _, kind := range slices.Sorted(maps.Keys(dependencyPaths)) {
+		all = append(all, corev1.SchemeGroupVersion.WithKind(kind))
+	}
+	return all
 }
 
 // Dependencies are the resources that the pods of a workload cannot start without: by kind, and then by name.

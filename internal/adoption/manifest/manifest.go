@@ -2,6 +2,10 @@
 package manifest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 
@@ -17,22 +21,52 @@ const AnnotationRetainReplicas = "resourcetemplate.karmada.io/retain-replicas"
 
 const AnnotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// FromTemplate is the manifest of a Work: the fields of a template that its user has set, and an annotation with the conflict
-// resolution.
-func FromTemplate(template *unstructured.Unstructured, resolution policyv1alpha1.ConflictResolution) (*unstructured.Unstructured, error) {
+// OfTemplate has the fields of a template that its user has set.
+func OfTemplate(template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	assigned, err := unownedFields(template)
 	if err != nil {
 		return nil, err
 	}
-	annotations := model.MergeKeys(template.GetAnnotations(), nil, map[string]string{
-		policy.AnnotationConflictResolution: policy.ConflictAnnotation(resolution),
-	})
+	annotations := maps.Clone(template.GetAnnotations())
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
 		return key == AnnotationLastApplied || domainOf(key) == "fairlead.dev" || IsAssignedAnnotation(key)
 	})
 	m := WithUserMetadata(template, annotations)
 	RemoveAssigned(m, assigned)
 	return m, nil
+}
+
+// FromTemplate is the manifest of a Work: the fields of a template that its user has set, and an annotation with the conflict
+// resolution. Version is that of the template: it changes with these fields, and with nothing else.
+func FromTemplate(template *unstructured.Unstructured, resolution policyv1alpha1.ConflictResolution) (m *unstructured.Unstructured, version string, err error) {
+	if m, err = OfTemplate(template); err != nil {
+		return nil, "", err
+	}
+	version = Digest(m.Object)
+	m.SetAnnotations(model.MergeKeys(m.GetAnnotations(), nil, map[string]string{
+		policy.AnnotationConflictResolution: policy.ConflictAnnotation(resolution),
+	}))
+	return m, version, nil
+}
+
+// Version of a template, as FromTemplate has it.
+func Version(template *unstructured.Unstructured) (string, error) {
+	m, err := OfTemplate(template)
+	if err != nil {
+		return "", err
+	}
+	return Digest(m.Object), nil
+}
+
+// Digest of content that can be encoded as JSON.
+func Digest(content any) string {
+	text, err := json.Marshal(content)
+	if err != nil {
+		// Content that was read from JSON can be encoded; the text of any other still differs by content.
+		text = fmt.Append(nil, content)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:12])
 }
 
 // WithUserMetadata is an object without its status, and with the labels of its users and the given annotations as its only

@@ -107,7 +107,7 @@ func TestManifest(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := FromTemplate(c.template, policyv1alpha1.ConflictOverwrite)
+			got, _, err := FromTemplate(c.template, policyv1alpha1.ConflictOverwrite)
 			if err != nil {
 				t.Fatal(err)
 			}

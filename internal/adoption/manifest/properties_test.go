@@ -53,12 +53,12 @@ func FuzzManifest(f *testing.F) {
 			}
 		}
 		templateBefore, liveBefore := template.DeepCopy(), live.DeepCopy()
-		m, err := FromTemplate(template, policyv1alpha1.ConflictOverwrite)
+		m, _, err := FromTemplate(template, policyv1alpha1.ConflictOverwrite)
 		if err != nil {
 			t.Skip("managedFields that cannot be read")
 		}
 		manifestBefore := m.DeepCopy()
-		again, err := FromTemplate(m, policyv1alpha1.ConflictOverwrite)
+		again, _, err := FromTemplate(m, policyv1alpha1.ConflictOverwrite)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestUserKeys(t *testing.T) {
 func TestManagedFieldsThatCannotBeRead(t *testing.T) {
 	template := adoptiontest.Object(t, "Service v1\nspec: {clusterIP: 10.0.0.1}")
 	template.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"k:{":{}}`)}})
-	if got, err := FromTemplate(template, policyv1alpha1.ConflictAbort); got != nil || err == nil {
+	if got, _, err := FromTemplate(template, policyv1alpha1.ConflictAbort); got != nil || err == nil {
 		t.Errorf("got %v, %v", got, err)
 	}
 }

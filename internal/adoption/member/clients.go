@@ -24,6 +24,8 @@ type Clients struct {
 	WrapTransport transport.WrapperFunc
 	// OnEvent is called with the labels of every managed object in a cluster that is created, updated or deleted.
 	OnEvent func(cluster string, labels map[string]string)
+	// Rechecks are the Works of clusters that can be reached again.
+	Rechecks Rechecks
 
 	mu      sync.Mutex
 	clients map[string]*Client

@@ -16,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
@@ -25,12 +27,18 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// Setup adds the controller that connects to members. OnReconnect is called with a cluster that has a new client.
-func Setup(mgr ctrl.Manager, m *Clients, onReconnect func(cluster string)) error {
+// Setup adds the controller that connects to members. OnReconnect is called with a cluster that has a new client, and enqueueWork
+// with a Work that is to be compared with its object.
+func Setup(mgr ctrl.Manager, m *Clients, onReconnect func(cluster string), enqueueWork func(client.ObjectKey)) error {
+	enqueued := kube.NewEnqueuer()
+	m.Rechecks.OnFinished = func(cluster string) { enqueued.Enqueue(client.ObjectKey{Name: cluster}) }
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-cluster").
 		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(model.SpecChanged)).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{client: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: m, now: time.Now, onReconnect: onReconnect}})
+		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
+		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
+			client: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: m, now: time.Now, onReconnect: onReconnect, enqueueWork: enqueueWork,
+		}})
 	if err != nil {
 		return fmt.Errorf("watch Clusters: %w", err)
 	}
@@ -51,6 +59,8 @@ type reconciler struct {
 	now     func() time.Time
 	// onReconnect is called with a cluster that has a new client.
 	onReconnect func(cluster string)
+	// enqueueWork is called with a Work that is to be compared with its object.
+	enqueueWork func(client.ObjectKey)
 }
 
 // Reconcile connects to one cluster, and checks its health.
@@ -60,6 +70,7 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	} else if err != nil {
 		h.members.Disconnect(request.Name)
+		h.members.Rechecks.forget(request.Name)
 		deleteMetrics(request.Name)
 		return ctrl.Result{}, nil
 	}
@@ -92,9 +103,22 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	wasReady := meta.IsStatusConditionTrue(status.Conditions, clusterv1alpha1.ConditionReady)
 	model.SetCondition(&status.Conditions, clusterv1alpha1.ConditionReady, is, reason, c.Generation, h.now())
 	recordReady(c.Name, err == nil)
-	// Before the status is written: after a conflict the client is no longer a new one.
-	if err == nil && wasReady && before != h.members.Get(c.Name) {
-		h.onReconnect(c.Name)
+	if err == nil {
+		if err := h.startRecheck(ctx, &c, wasReady); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	_, left := h.members.Rechecks.state(c.Name)
+	synced, why := syncedCondition(c.Name, err == nil, len(left) > 0)
+	model.SetCondition(&status.Conditions, clusterv1alpha1.ConditionSynced, synced, why, c.Generation, h.now())
+	if err == nil && wasReady {
+		// Before the status is written: after a conflict the client is no longer a new one.
+		if before != h.members.Get(c.Name) {
+			h.onReconnect(c.Name)
+		}
+		for _, work := range left {
+			h.enqueueWork(work)
+		}
 	}
 	if !equality.Semantic.DeepEqual(c.Status, status) {
 		kind := clusterv1alpha1.GroupVersion.WithKind(clusterv1alpha1.ClusterKind)
@@ -111,6 +135,37 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	return ctrl.Result{RequeueAfter: checkInterval}, nil
+}
+
+// startRecheck has all Works of a cluster that can be reached again compared with their objects. The first look at a Cluster whose
+// condition Synced is not true starts that, too: an earlier operator has not come to the end of it.
+func (h *reconciler) startRecheck(ctx context.Context, c *clusterv1alpha1.Cluster, wasReady bool) error {
+	started, _ := h.members.Rechecks.state(c.Name)
+	if !c.DeletionTimestamp.IsZero() || wasReady && (started || meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ConditionSynced)) {
+		return nil
+	}
+	var works workv1alpha1.WorkList
+	if err := h.client.List(ctx, &works, client.InNamespace(model.ExecutionNamespace(c.Name)), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the Works of cluster %s: %w", c.Name, err)
+	}
+	var keys []client.ObjectKey
+	for i := range works.Items {
+		keys = append(keys, client.ObjectKeyFromObject(&works.Items[i]))
+	}
+	h.members.Rechecks.Start(c.Name, keys)
+	return nil
+}
+
+// syncedCondition is the condition Synced of a cluster: whether all of its objects were compared with their Works since it can be
+// reached.
+func syncedCondition(cluster string, ready, left bool) (metav1.ConditionStatus, passage.Reason) {
+	switch {
+	case !ready:
+		return metav1.ConditionUnknown, passage.Because(model.ReasonUnreachable, "cluster %s cannot be reached", cluster)
+	case left:
+		return metav1.ConditionFalse, model.CheckingReason(cluster)
+	}
+	return metav1.ConditionTrue, passage.Because(model.ReasonChecked, "the objects in cluster %s were compared with their Works since the cluster can be reached", cluster)
 }
 
 // createExecutionNamespace for the Works of a cluster that did not join by the command.

@@ -120,6 +120,8 @@ type operator struct {
 	hub         *adoptiontest.API
 	server      *versionServer
 	reconnected []string
+	// enqueued are Works, and finished the clusters whose Works have all been compared once more.
+	enqueued, finished []string
 }
 
 // newOperator has a hub that a cluster has joined as west, after some change, and that has other objects besides.
@@ -143,7 +145,9 @@ func (o *operator) restart(t *testing.T) {
 	o.reconciler = &reconciler{
 		client: o.hub, secrets: o.hub, members: clients, now: func() time.Time { return issued },
 		onReconnect: func(cluster string) { o.reconnected = append(o.reconnected, cluster) },
+		enqueueWork: func(key client.ObjectKey) { o.enqueued = append(o.enqueued, key.Name) },
 	}
+	clients.Rechecks.OnFinished = func(cluster string) { o.finished = append(o.finished, cluster) }
 }
 
 func (o *operator) reconcile(t *testing.T) ctrl.Result {

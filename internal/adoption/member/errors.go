@@ -28,12 +28,20 @@ func IsUserError(err error) bool {
 		apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err)
 }
 
+// isUnreachable holds for errors that the connection to a cluster is checked for. An internal error is none: that of a webhook
+// which cannot be called is only its users' to resolve.
+func isUnreachable(err error) bool {
+	return apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsUnauthorized(err)
+}
+
 // RefusedReason says why a cluster does not take an object, and what to do about it.
 func RefusedReason(cluster string, object *unstructured.Unstructured, err error) passage.Reason {
 	what := fmt.Sprintf("%s %s in cluster %s", object.GetKind(), model.NameOf(object), cluster)
 	switch {
 	case meta.IsNoMatchError(err):
 		return passage.Because(model.ReasonFailed, "%s: the cluster has no kind %s in %s: install its CRD in the cluster", what, object.GetKind(), object.GetAPIVersion())
+	case isUnreachable(err):
+		return passage.Because(model.ReasonUnreachable, "waiting until cluster %s can be reached: %s %s: %v", cluster, object.GetKind(), model.NameOf(object), err)
 	case kube.IsTooLarge(err):
 		return passage.Because(model.ReasonFailed, "%s is too large for the cluster (%v): split the resource", what, err)
 	}

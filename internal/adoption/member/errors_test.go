@@ -31,6 +31,13 @@ func TestRefused(t *testing.T) {
 			apierrors.NewForbidden(deployments, "it", errors.New("ValidatingAdmissionPolicy 'p' denied request: no")),
 			`Deployment shop/it in cluster west: deployments.apps "it" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no`,
 		},
+		"a cluster that does not serve": {
+			apierrors.NewServiceUnavailable("starting"), "waiting until cluster west can be reached: Deployment shop/it: starting",
+		},
+		"a webhook that cannot be called": {
+			apierrors.NewInternalError(errors.New("failed calling webhook")),
+			"Deployment shop/it in cluster west: Internal error occurred: failed calling webhook",
+		},
 		"too large for the store": {
 			apierrors.NewInternalError(errors.New("etcdserver: request is too large")),
 			"Deployment shop/it in cluster west is too large for the cluster (Internal error occurred: etcdserver: request is too large): split the resource",

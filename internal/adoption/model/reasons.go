@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -27,6 +28,26 @@ const (
 
 // ReasonUnsupported is for a policy, a binding or a Cluster with a field that the schema takes and that Fairlead does not support.
 const ReasonUnsupported passage.Code = "UnsupportedField"
+
+// The reasons of the condition Synced of a Cluster, besides ReasonUnreachable.
+const (
+	ReasonChecking passage.Code = "Checking"
+	ReasonChecked  passage.Code = "Checked"
+)
+
+// CheckingReason is why the states of the objects in a cluster are unknown that can be reached.
+func CheckingReason(cluster string) passage.Reason {
+	return passage.Because(ReasonChecking, "cluster %s can be reached again, and not all of its objects have been checked yet", cluster)
+}
+
+// UnreachableReason is why nothing is written to a cluster, and the states of its objects are unknown.
+func UnreachableReason(cluster *clusterv1alpha1.Cluster) passage.Reason {
+	why := "the connection has not been checked yet"
+	if ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ConditionReady); ready != nil {
+		why = ready.Message
+	}
+	return passage.Because(ReasonUnreachable, "waiting until cluster %s can be reached: %s", cluster.Name, why)
+}
 
 // ReasonContested is for an object that is left alone because another client keeps changing it.
 const ReasonContested passage.Code = "Contested"
@@ -59,6 +80,9 @@ const (
 
 // ReasonDrifted is why an object is written again that has not changed on the hub.
 const ReasonDrifted passage.Code = "Drifted"
+
+// ReasonBeingDeleted is why an object has to wait until another one of its name is gone.
+const ReasonBeingDeleted passage.Code = "BeingDeleted"
 
 // ReasonConflict is why an object is left alone.
 const ReasonConflict passage.Code = "ResourceConflict"

@@ -31,6 +31,9 @@ type Counts struct {
 // pending.
 func Count(policy *Policy, bindings []*model.Binding, members []Member) Counts {
 	t := Counts{notJoined: NotJoined(policy.Spec.Placement, members)}
+	if policy.Aborted && policy.Status != nil {
+		t.Released = max(0, policy.Status.Matched+policy.Status.Released-int32(len(bindings)))
+	}
 	slices.SortFunc(bindings, func(a, b *model.Binding) int { return cmp.Compare(a.Path(), b.Path()) })
 	for _, b := range bindings {
 		t.Matched++

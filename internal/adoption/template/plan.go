@@ -45,7 +45,7 @@ func Decide(o Observed) Decision {
 	}
 	switch chosen := policy.Select(o.Template, o.Policies, claim); {
 	case chosen != nil && deleting:
-		return Decision{Action: model.ActionWait, Reason: passage.Because("BeingDeleted", "%s is being deleted, and is created again when it is gone", have), Policy: chosen}
+		return Decision{Action: model.ActionWait, Reason: passage.Because(model.ReasonBeingDeleted, "%s is being deleted, and is created again when it is gone", have), Policy: chosen}
 	case chosen != nil:
 		return Decision{Action: model.ActionApply, Reason: passage.Because("Selected", "policy %s takes the template", chosen.Key()), Policy: chosen}
 	case have == nil || deleting:

@@ -42,6 +42,8 @@ type stage struct {
 	work       *workv1alpha1.Work
 	reconciler *reconciler
 	clock      time.Time
+	// rechecked are the clusters whose Works have all been compared once more.
+	rechecked []string
 }
 
 func newStage(t *testing.T, work *workv1alpha1.Work, live *unstructured.Unstructured) *stage {
@@ -58,6 +60,7 @@ func newStage(t *testing.T, work *workv1alpha1.Work, live *unstructured.Unstruct
 	s.reconciler = &reconciler{
 		client: s.hub, reader: s.hub, hub: "hub", now: func() time.Time { return s.clock },
 		clientOf: func(string) *member.Client { return s.member }, originals: &originals{client: s.hub, reader: s.hub},
+		rechecks: &member.Rechecks{OnFinished: func(cluster string) { s.rechecked = append(s.rechecked, cluster) }},
 	}
 	return s
 }

@@ -39,7 +39,7 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, m *member.Clients, hub stri
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(worksOf), builder.WithPredicates(becameReady)).
 		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
-			client: mgr.GetClient(), reader: mgr.GetAPIReader(), clientOf: m.Get, hub: hub, now: time.Now,
+			client: mgr.GetClient(), reader: mgr.GetAPIReader(), clientOf: m.Get, hub: hub, now: time.Now, rechecks: &m.Rechecks,
 			originals: &originals{client: mgr.GetClient(), reader: mgr.GetAPIReader()},
 		}})
 	if err != nil {
@@ -65,6 +65,7 @@ type reconciler struct {
 	clientOf     func(cluster string) *member.Client
 	hub          string
 	originals    *originals
+	rechecks     *member.Rechecks
 	now          func() time.Time
 	freshness    freshnessCheck
 	driftLimiter kube.DriftLimiter[types.UID]
@@ -72,40 +73,70 @@ type reconciler struct {
 
 // Reconcile brings one Work to its member.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	cluster, ok := model.ClusterOf(request.Namespace)
+	if !ok {
+		return ctrl.Result{}, nil
+	}
+	// Before anything is read: a comparison that began earlier does not count.
+	rechecked := r.rechecks.Begin(cluster, request.NamespacedName)
 	var work workv1alpha1.Work
-	if err := r.client.Get(ctx, request.NamespacedName, &work); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err := r.client.Get(ctx, request.NamespacedName, &work); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	} else if err != nil {
+		if rechecked != nil {
+			rechecked()
+		}
+		return ctrl.Result{}, nil
 	}
 	if r.freshness.isStale(&work) {
 		return ctrl.Result{RequeueAfter: cacheDelay}, nil
 	}
-	cluster, ok := model.ClusterOf(work.Namespace)
-	if !ok {
-		return ctrl.Result{}, nil
+	result, compared, err := r.reconcile(ctx, cluster, &work)
+	if err != nil || !compared || rechecked == nil {
+		return result, err
 	}
-	m := r.clientOf(cluster)
-	o, err := r.observeHub(ctx, &work, cluster, m != nil)
+	binding, err := bindingOf(ctx, r.client, &work)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if !isReported(&work, cluster, binding) {
+		return ctrl.Result{RequeueAfter: reportDelay}, nil
+	}
+	rechecked()
+	return result, nil
+}
+
+// reportDelay is how long a binding is given to report the state of a Work.
+const reportDelay = time.Second
+
+// reconcile tells whether the object in the member was compared with the Work, or need not be. The Work has the status that was
+// written.
+func (r *reconciler) reconcile(ctx context.Context, cluster string, work *workv1alpha1.Work) (result ctrl.Result, compared bool, err error) {
+	m := r.clientOf(cluster)
+	o, err := r.observeHub(ctx, work, cluster, m != nil)
+	if err != nil {
+		return ctrl.Result{}, false, err
+	}
 	if hold := Hold(o); hold != nil {
+		compared = hold.Code != model.ReasonUnreachable
 		if status := HeldStatus(o, *hold, r.now()); status != nil {
-			return ctrl.Result{}, r.writeStatus(ctx, &work, *status)
+			return ctrl.Result{}, compared, r.writeStatus(ctx, work, *status)
 		}
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, compared, nil
 	}
 	if !work.DeletionTimestamp.IsZero() {
-		return r.reconcileDeleted(ctx, m, o)
+		result, err = r.reconcileDeleted(ctx, m, o)
+		return result, true, err
 	}
 	status, err := r.reconcileActive(ctx, m, o)
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, false, err
 	}
-	var result ctrl.Result
-	if !meta.IsStatusConditionTrue(status.Conditions, workv1alpha1.ConditionApplied) {
+	applied := meta.FindStatusCondition(status.Conditions, workv1alpha1.ConditionApplied)
+	if applied.Status != metav1.ConditionTrue {
 		result.RequeueAfter = RecheckInterval
 	}
-	return result, r.writeStatus(ctx, &work, status)
+	return result, passage.Code(applied.Reason) != model.ReasonUnreachable, r.writeStatus(ctx, work, status)
 }
 
 // reconcileActive observes, plans and applies a Work that stays, and returns its new status.

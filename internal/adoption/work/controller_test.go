@@ -27,7 +27,7 @@ func TestReconcileWhileMemberDisconnects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hub := &hubStub{work: workFor(t, deleted)}
 			calls := 0
-			r := &reconciler{client: hub, now: time.Now, clientOf: func(string) *member.Client {
+			r := &reconciler{client: hub, now: time.Now, rechecks: &member.Rechecks{}, clientOf: func(string) *member.Client {
 				if calls++; calls > 1 {
 					return nil
 				}

@@ -16,7 +16,7 @@ import (
 // object. It is what the Work remembers of the object once that is removed.
 func finishedStatus(work *workv1alpha1.Work, object Object) *workv1alpha1.ManifestStatus {
 	s := statusOf(work, object.Ordinal)
-	if s.WrittenManifest == "" || digestOf(manifest.ForMember(object.Manifest).Object) != s.WrittenManifest {
+	if s.WrittenManifest == "" || manifest.Digest(manifest.ForMember(object.Manifest).Object) != s.WrittenManifest {
 		return nil
 	}
 	switch object.Manifest.GroupVersionKind().GroupKind().String() {

@@ -181,7 +181,7 @@ func withStatus(t *testing.T, template, status string) *unstructured.Unstructure
 // manifestOf is the manifest of a Work for a template.
 func manifestOf(t *testing.T, template string) *unstructured.Unstructured {
 	t.Helper()
-	m, err := manifest.FromTemplate(adoptiontest.Object(t, template), policyv1alpha1.ConflictOverwrite)
+	m, _, err := manifest.FromTemplate(adoptiontest.Object(t, template), policyv1alpha1.ConflictOverwrite)
 	if err != nil {
 		t.Fatal(err)
 	}

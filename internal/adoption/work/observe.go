@@ -52,10 +52,16 @@ func (r *reconciler) observeHub(ctx context.Context, work *workv1alpha1.Work, cl
 	if err != nil || work.DeletionTimestamp.IsZero() {
 		return o, err
 	}
-	for _, request := range model.BindingRequests(ctx, work) {
-		o.Binding, err = model.GetBinding(ctx, r.client, request.NamespacedName)
-	}
+	o.Binding, err = bindingOf(ctx, r.client, work)
 	return o, err
+}
+
+// bindingOf a Work, nil if it is gone.
+func bindingOf(ctx context.Context, reader client.Reader, work *workv1alpha1.Work) (*model.Binding, error) {
+	for _, request := range model.BindingRequests(ctx, work) {
+		return model.GetBinding(ctx, reader, request.NamespacedName)
+	}
+	return nil, nil
 }
 
 // observeMember reads the object of one manifest in the member.

@@ -45,11 +45,8 @@ func Hold(o Observed) *passage.Reason {
 	case o.Cluster == nil || deletion == model.ActionAbandon || deletion == model.ActionKeep:
 		return nil
 	case !o.Connected || !meta.IsStatusConditionTrue(o.Cluster.Status.Conditions, clusterv1alpha1.ConditionReady):
-		why := "the connection has not been checked yet"
-		if ready := meta.FindStatusCondition(o.Cluster.Status.Conditions, clusterv1alpha1.ConditionReady); ready != nil {
-			why = ready.Message
-		}
-		return passage.Hold(model.ReasonUnreachable, "waiting until cluster %s can be reached: %s", o.Cluster.Name, why)
+		reason := model.UnreachableReason(o.Cluster)
+		return &reason
 	case deletion != "":
 		return nil
 	case o.Cluster.DeletionTimestamp != nil:
@@ -77,7 +74,7 @@ func decide(o Observed, object Object, cluster string) (passage.Action, passage.
 		if who.OwnershipOf(object.Live) == model.ManagedHere && finishedStatus(o.Work, object) != nil {
 			return model.ActionNone, finishedReason(object.Manifest), nil
 		}
-		return model.ActionWait, passage.Because("BeingDeleted", "%s in cluster %s is being deleted, and is created again when it is gone", name, cluster), nil
+		return model.ActionWait, passage.Because(model.ReasonBeingDeleted, "%s in cluster %s is being deleted, and is created again when it is gone", name, cluster), nil
 	}
 	autoscaled := object.Autoscaled || object.Manifest.GetAnnotations()[manifest.AnnotationRetainReplicas] == "true"
 	desired := manifest.Retain(object.Manifest, object.Live, who.Labels(), autoscaled)

@@ -1,10 +1,6 @@
 package work
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,7 +34,7 @@ func recordOf(work *workv1alpha1.Work, ordinal int) Record {
 // newRecord is the record of a write: of its manifest, and of the live object after it.
 func newRecord(desired, live *unstructured.Unstructured) Record {
 	written := manifest.ForMember(desired)
-	return Record{Manifest: digestOf(written.Object), Object: digestOf(contentOf(live, written))}
+	return Record{Manifest: manifest.Digest(written.Object), Object: manifest.Digest(contentOf(live, written))}
 }
 
 // contentOf is the part of a live object that a manifest determines: not the status, the metadata of other clients, and the
@@ -65,7 +61,7 @@ func contentOf(live, said *unstructured.Unstructured) map[string]any {
 
 // EqualForUsers tells whether two objects have the same content, but for the ownership labels and the fields that no user sets.
 func EqualForUsers(a, b *unstructured.Unstructured) bool {
-	return digestOf(manifest.UserContent(a)) == digestOf(manifest.UserContent(b))
+	return manifest.Digest(manifest.UserContent(a)) == manifest.Digest(manifest.UserContent(b))
 }
 
 func selectKeys(live, want map[string]string) map[string]string {
@@ -76,14 +72,4 @@ func selectKeys(live, want map[string]string) map[string]string {
 		}
 	}
 	return all
-}
-
-func digestOf(content any) string {
-	text, err := json.Marshal(content)
-	if err != nil {
-		// Content that was read from JSON can be encoded; the text of any other still differs by content.
-		text = fmt.Append(nil, content)
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:12])
 }

@@ -34,6 +34,22 @@ func HeldStatus(o Observed, hold passage.Reason, now time.Time) *workv1alpha1.Wo
 	return &status
 }
 
+// isReported tells whether the binding of a Work says of its cluster what the Work says, if it goes there. ReasonNotApplied is the
+// binding's own: its Works are not what it wants them to be.
+func isReported(work *workv1alpha1.Work, cluster string, binding *model.Binding) bool {
+	if !work.DeletionTimestamp.IsZero() || binding == nil || !model.HasCluster(model.Targets(binding), cluster) {
+		return true
+	}
+	said := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.ConditionApplied)
+	for _, item := range binding.Status.AggregatedStatus {
+		if item.ClusterName == cluster && said != nil {
+			applied := said.Status == metav1.ConditionTrue
+			return passage.Code(item.Reason) == model.ReasonNotApplied || item.Applied == applied && (applied || item.Reason == said.Reason)
+		}
+	}
+	return false
+}
+
 // WithApplied is the status of a Work with another condition Applied.
 func WithApplied(work *workv1alpha1.Work, is metav1.ConditionStatus, reason passage.Reason, now time.Time) workv1alpha1.WorkStatus {
 	status := *work.Status.DeepCopy()
@@ -79,6 +95,7 @@ func (r *reconciler) writeStatus(ctx context.Context, work *workv1alpha1.Work, s
 		err = r.retryStatus(ctx, work, status, err)
 	}
 	if err == nil {
+		work.Status = status
 		r.freshness.recordWrite(work)
 	}
 	return client.IgnoreNotFound(err)

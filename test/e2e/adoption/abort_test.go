@@ -73,7 +73,7 @@ func TestStoryAbort(t *testing.T) {
 			t.Errorf("nowhere is %q: %s", text, r.Stdout)
 		}
 	}
-	if r := harness.RunCommand(t, s.hub.Cluster, "watch", "pp", "everything", "-n", s.namespace, "--wait", "--timeout", wait.Deadline().String()); r.Code != 0 {
+	if r := harness.RunCommand(t, s.hub.Cluster, "watch", "pp", "everything", "-n", s.namespace, "--wait", "--timeout", wait.Deadline().String()); r.Code != 0 || !strings.Contains(r.Stdout, "3 of 3 released") {
 		t.Errorf("it is not followed until everything is put back: %s%s", r.Stdout, r.Stderr)
 	}
 	s.tells(t, "everything", "Aborted", "are released and their originals restored; remove annotation "+aborted+" to start again")

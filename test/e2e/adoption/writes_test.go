@@ -27,6 +27,19 @@ type writes struct {
 	mu     sync.Mutex
 	probed bool
 	hubs   map[string]int
+	// unavailable has hubs told that the server does not serve.
+	unavailable bool
+}
+
+// fail has the writes of hubs fail, as those to a server that is starting, until they are released.
+func (w *writes) fail() (release func()) {
+	set := func(unavailable bool) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.unavailable = unavailable
+	}
+	set(true)
+	return func() { set(false) }
 }
 
 // recordWrites records those of a member from now on, of the kinds that tests take over.
@@ -83,13 +96,17 @@ func (w *writes) decide(response http.ResponseWriter, request *http.Request) {
 		return
 	}
 	asked := review.Request
+	answer := &admissionv1.AdmissionResponse{UID: asked.UID, Allowed: true}
 	w.mu.Lock()
 	w.probed = true
 	if !ptr.Deref(asked.DryRun, false) && strings.HasPrefix(asked.UserInfo.Username, "system:serviceaccount:fairlead-member:") {
 		w.hubs[fmt.Sprintf("%s %s %s", asked.Operation, asked.Resource.Resource, asked.Name)]++
+		if w.unavailable {
+			answer.Allowed, answer.Result = false, &metav1.Status{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Message: "starting"}
+		}
 	}
 	w.mu.Unlock()
-	review.Response = &admissionv1.AdmissionResponse{UID: asked.UID, Allowed: true}
+	review.Response = answer
 	_ = json.NewEncoder(response).Encode(review)
 }
 

@@ -36,7 +36,25 @@ func (*Kind) Status(ctx context.Context, reader client.Reader, r connect.Resourc
 		return nil, err
 	}
 	observed := p.Status.ObservedGeneration == p.Generation
-	return &status{render.NewStatusReport(plan, passage.Batching{}, p.Status.Conditions, observed, time.Now()), newAdoptionStatus(plan)}, nil
+	report := render.NewStatusReport(plan, passage.Batching{}, p.Status.Conditions, observed, time.Now())
+	if p.Aborted {
+		countReleased(&report, p, plan)
+	}
+	return &status{report, newAdoptionStatus(plan)}, nil
+}
+
+// countReleased counts what an abort has released, of all that there was: bindings that are gone have no step.
+func countReleased(report *render.StatusReport, p *policy.Policy, plan passage.Plan) {
+	released, total := forecast.AbortProgress(p, plan)
+	if total == 0 {
+		return
+	}
+	report.Progress = passage.Counts{Total: total, Done: released, Running: total - released}
+	counts := fmt.Sprintf("%d of %d released", released, total)
+	if report.State == passage.Completed {
+		counts += ": " + report.Headline
+	}
+	report.Headline = counts
 }
 
 func (s *status) PrintDetails(w io.Writer, format render.Format) {
