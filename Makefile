@@ -139,8 +139,8 @@ COUNT ?= 5
 LOAD ?= 8
 
 .PHONY: flake
-flake: programs ## Run the packages PKG COUNT times while LOAD busy loops take the processor
-	@$(TEST) -repeat $(COUNT) -load $(LOAD) -- $(TEST_FLAGS) $(PKG)
+flake: programs ## Run the tests RUN of the packages PKG COUNT times while LOAD busy loops take the processor
+	@$(TEST) -repeat $(COUNT) -load $(LOAD) -- $(TEST_FLAGS) -run '$(RUN)' $(PKG)
 
 .PHONY: slowest
 slowest: programs ## Run the packages PKG and report where their time goes, wall and processor

@@ -62,6 +62,7 @@ Exit codes with --wait: 0 done, 1 failed, 3 still in progress at the timeout.`,
 const minRedrawInterval = 200 * time.Millisecond
 
 func watch(ctx context.Context, w kind.Watch, renderer render.Renderer, wait bool) error {
+	defer renderer.End()
 	for {
 		status, err := w.Status(ctx)
 		if err != nil {

@@ -55,6 +55,19 @@ func NewView(d Decision, now time.Time) View {
 	return v
 }
 
+// BatchText is which batch is under way, or how many there are before the first one, or empty if there is none.
+func (v View) BatchText() string {
+	switch {
+	case v.Batch > 0:
+		return fmt.Sprintf("batch %d of %d", v.Batch, v.Batches)
+	case v.Batches == 1:
+		return "1 batch"
+	case v.Batches > 0:
+		return fmt.Sprintf("%d batches", v.Batches)
+	}
+	return ""
+}
+
 func (v View) headline() string {
 	var parts []string
 	add := func(show bool, format string, args ...any) {
@@ -70,7 +83,7 @@ func (v View) headline() string {
 	uncounted := slices.IndexFunc(v.Steps, func(s Step) bool { return s.Uncounted })
 	failed := slices.IndexFunc(v.Failures, func(s Step) bool { return s.Uncounted })
 	add(failed >= 0 && p.Total > 0, "%s failed", v.Subject)
-	add(v.Batches > 0, "batch %d of %d", v.Batch, v.Batches)
+	add(v.Batches > 0, "%s", v.BatchText())
 	counts := strings.Join(parts, ", ")
 
 	waiting := v.State == Delaying || v.State == Held || v.State == Stopped

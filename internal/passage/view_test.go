@@ -30,7 +30,7 @@ func TestHeadline(t *testing.T) {
 		},
 		"held": {
 			plan: planOf(deploys("a b c")), hold: paused, batching: Batching{Size: 3},
-			want: "0 of 3 done, batch 0 of 1: paused by fairlead.dev/paused",
+			want: "0 of 3 done, 1 batch: paused by fairlead.dev/paused",
 		},
 		"stopped": {
 			plan:     planOf(deploys("a", failed(1, 5)), deploys("b c")),

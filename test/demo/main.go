@@ -357,7 +357,7 @@ func (d *demo) linger(ctx context.Context, look string) error {
 		owner = "The clusters are yours"
 	}
 	d.title(owner + " until you press Ctrl-C")
-	fmt.Printf("  export KUBECONFIG=%s\n  bin/localkube kubectl get %s\n", d.kubeconfig, look)
+	fmt.Printf("in another terminal, in this folder:\n  export KUBECONFIG=%s\n  bin/localkube kubectl get %s\n", d.kubeconfig, look)
 	<-ctx.Done()
 	return nil
 }

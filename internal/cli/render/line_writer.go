@@ -75,3 +75,6 @@ func StepText(s passage.Step) string {
 	}
 	return text + fmt.Sprintf("%s %s: %s", s.Action, strings.ToLower(string(s.State)), s.Reason.Message)
 }
+
+// End has nothing to do: what was written stays.
+func (*LineWriter) End() {}

@@ -14,6 +14,8 @@ import (
 // Renderer draws one status after the other.
 type Renderer interface {
 	Draw(Status)
+	// End is called when nothing more is drawn.
+	End()
 }
 
 // NewRenderer returns a TTY for a terminal, and a LineWriter for anything else.
@@ -54,9 +56,17 @@ func (t *TTY) Draw(s Status) {
 	}
 	foot := "\n" + r.At.Format(time.TimeOnly) + "  Ctrl-C ends the watch and nothing else"
 	if !t.drawn {
-		fmt.Fprint(t.out, "\033[2J")
+		// What was there moves out of the picture, and stays to be scrolled back to.
+		fmt.Fprint(t.out, strings.Repeat("\n", t.height())+"\033[2J")
 		t.drawn = true
 	}
 	// Line by line over what was there: clearing the screen first would flicker.
 	fmt.Fprint(t.out, "\033[H"+strings.Join(append(lines, strings.Split(foot, "\n")...), "\033[K\n")+"\033[K\n\033[J")
+}
+
+// End removes the line about Ctrl-C from the last picture.
+func (t *TTY) End() {
+	if t.drawn {
+		fmt.Fprint(t.out, "\033[1A\033[K")
+	}
 }

@@ -42,7 +42,7 @@ func TestLineWriter(t *testing.T) {
 	want := `12:00:00  Istio default to default-v1-24-0: Completed
 12:00:00  StatefulSet shop/db: stays: a StatefulSet is not moved
 12:00:00  workloads: Held: paused by hand
-12:00:00  workloads to default-v1-26-0: Held, 0 of 2 done, batch 0 of 1
+12:00:00  workloads to default-v1-26-0: Held, 0 of 2 done, 1 batch
 12:00:01  Deployment shop/a: restart in batch 1
 12:00:01  Deployment shop/b: restart in batch 1
 12:00:01  workloads to default-v1-26-0: InProgress, 0 of 2 done, 2 running, batch 1 of 1
@@ -64,7 +64,7 @@ func TestTTY(t *testing.T) {
 				out.Reset()
 				p.Draw(r)
 				frame := out.String()
-				if lines := strings.Count(frame, "\n"); height > 0 && lines >= height {
+				if lines := strings.Count(frame[strings.Index(frame, "\033[H"):], "\n"); height > 0 && lines >= height {
 					t.Errorf("%d lines on a terminal of %d", lines, height)
 				}
 				if !strings.Contains(frame, "\033[H") || !strings.Contains(frame, "Ctrl-C") {
@@ -73,6 +73,11 @@ func TestTTY(t *testing.T) {
 			}
 			if name == "tall" && !strings.Contains(out.String(), "1 of 2 done, 1 failed") {
 				t.Errorf("the last picture does not show the end:\n%s", out.String())
+			}
+			out.Reset()
+			p.End()
+			if out.String() != "\033[1A\033[K" {
+				t.Errorf("the line about Ctrl-C stays: %q", out.String())
 			}
 		})
 	}

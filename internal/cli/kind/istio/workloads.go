@@ -158,8 +158,8 @@ func progressText(v passage.View) string {
 	if p.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", p.Failed)
 	}
-	if v.Batches > 0 {
-		text += fmt.Sprintf(", batch %d of %d", v.Batch, v.Batches)
+	if batches := v.BatchText(); batches != "" {
+		text += ", " + batches
 	}
 	return text
 }

@@ -268,7 +268,7 @@ func (s *status) printRollout(w io.Writer, format render.Format) {
 	}
 	if r.Next > 0 {
 		line("Strategy", "%s", render.OrDash(string(r.Strategy)))
-		line("Leader", "%s", render.OrDash(r.Leader))
+		line("Next", "%s", render.OrDash(r.Leader))
 	}
 	if !r.RequestedAt.IsZero() {
 		line("Requested", "%s ago", duration.HumanDuration(s.At.Sub(r.RequestedAt)))

@@ -67,7 +67,7 @@ Phase:      Applying
 Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
 Strategy:   WaitUntilReady
-Leader:     Initializing
+Next:       Initializing
 Requested:  12m ago
 Timeout:    in 48m, if it is not promoting by then
 To come:    catch up, approve, commit, promote, switch, remove, complete
@@ -91,7 +91,7 @@ Phase:      Applying
 Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
 Strategy:   WaitUntilReady
-Leader:     -
+Next:       -
 Requested:  12m ago
 Timeout:    in 48m, if it is not promoting by then
 To come:    await, catch up, approve, commit, promote, switch, remove, complete
@@ -115,7 +115,7 @@ Phase:      ReadyToPromote
 Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
 Strategy:   ManuallyPromote
-Leader:     ReadyToPromote
+Next:       ReadyToPromote
 Requested:  30m ago
 Timeout:    in 30m, if it is not promoting by then
 To come:    approve, commit, promote, switch, remove, complete
@@ -136,7 +136,7 @@ Phase:      ReadyToPromote
 Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
 Strategy:   WaitUntilReady
-Leader:     ReadyToPromote
+Next:       ReadyToPromote
 Requested:  30m ago
 Timeout:    in 30m, if it is not promoting by then
 To come:    approve, commit, promote, switch, remove, complete
@@ -157,7 +157,7 @@ Phase:      Promoting
 Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
 Strategy:   WaitUntilReady
-Leader:     Promoting
+Next:       Promoting
 Requested:  120m ago
 To come:    promote, switch, remove, complete
 
@@ -174,7 +174,7 @@ Phase:      RolloutTimeout
 Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
 Strategy:   WaitUntilReady
-Leader:     -
+Next:       -
 Requested:  120m ago
 
 To return to generation 1: fairlead abort mzs mz -n shop
@@ -190,7 +190,7 @@ Phase:      FailedDeploy
 Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
 Strategy:   WaitUntilReady
-Leader:     -
+Next:       -
 Requested:  60s ago
 Timeout:    in 59m, if it is not promoting by then
 To come:    apply, await, catch up, approve, commit, promote, switch, remove, complete
@@ -210,7 +210,7 @@ Phase:      RolloutTimeout
 Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
 Strategy:   WaitUntilReady
-Leader:     -
+Next:       -
 Requested:  120m ago
 
 To return to generation 1: fairlead abort mzs mz -n shop
@@ -228,7 +228,7 @@ Phase:      RolloutTimeout
 Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
 Strategy:   WaitUntilReady
-Leader:     -
+Next:       -
 Requested:  120m ago
 To come:    remove
 
@@ -247,7 +247,7 @@ Phase:      RolloutTimeout
 Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
 Strategy:   WaitUntilReady
-Leader:     -
+Next:       -
 To come:    apply, await, catch up, approve, commit, promote, switch, remove, complete
 
 To return to generation 1: fairlead abort mzs mz -n shop
@@ -267,7 +267,7 @@ Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
 Serves:     no generation: generation 1 was stopped to make room for generation 2
 Strategy:   ImmediatelyPromoteCausingDowntime
-Leader:     -
+Next:       -
 Requested:  60s ago
 Timeout:    in 59m, if it is not promoting by then
 To come:    await, catch up, approve, commit, promote, switch, remove, complete
@@ -290,7 +290,7 @@ Phase:      Applying
 Generation: 1 -> 2
 Image:      materialize/environmentd:v1 -> materialize/environmentd:v2
 Strategy:   WaitUntilReady
-Leader:     -
+Next:       -
 Requested:  60s ago
 Timeout:    in 59m, if it is not promoting by then
 To come:    apply, await, catch up, approve, commit, promote, switch, remove, complete
@@ -330,7 +330,7 @@ Phase:      -
 Generation: none -> 1
 Image:      none -> materialize/environmentd:v1
 Strategy:   WaitUntilReady
-Leader:     -
+Next:       -
 To come:    request
 `, console.ExitUnfinished,
 		},

@@ -33,7 +33,7 @@ func (*Kind) Abort(ctx context.Context, r connect.Resource) (kind.Change, error)
 		Show:     func(w io.Writer) { printAbortImpact(w, r, impact) },
 		Question: "Release the objects and restore their originals?",
 		Apply:    func(ctx context.Context) error { return r.Annotate(ctx, model.AnnotationAborted, "true") },
-		Done:     fmt.Sprintf("%s: originals are restored\nTo see the progress: fairlead watch %s --wait", r, policyArgs(r.Key)),
+		Done:     fmt.Sprintf("%s aborted: its originals are being restored\nTo see the progress: fairlead watch %s --wait", r, policyArgs(r.Key)),
 	}, nil
 }
 
