@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/binding"
@@ -55,13 +56,13 @@ func (w *world) reconcileTemplate(key model.TemplateKey) {
 
 // placeable are the clusters that resources can go to.
 func (w *world) placeable() []policy.Member {
-	var members []policy.Member
-	for name, m := range w.members {
-		if m.Cluster != nil && m.DeletionTimestamp.IsZero() {
-			members = append(members, policy.Member{Name: name, Labels: m.Labels})
+	var all []clusterv1alpha1.Cluster
+	for _, m := range w.members {
+		if m.Cluster != nil {
+			all = append(all, *m.Cluster)
 		}
 	}
-	return members
+	return policy.MembersOf(all)
 }
 
 func (w *world) applyClaimed(object *unstructured.Unstructured, p *policy.Policy, have *model.Binding) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -122,6 +123,19 @@ func stories() map[string]story {
 			w.do("a user scales the Deployment in west to 9 replicas", func() { w.edit("west", "Deployment cart", setReplicas(9)) })
 			w.show()
 			w.do("the policy without spec.failover, for all clusters", func() { w.policy("adopt", overwrite) })
+		}},
+		"cluster-affinities": {"The first group of clusters does not fit, because its cluster is tainted. The second one is used, and stays in use when the first one fits again. A taint on the cluster in use moves nothing.", func(w *world) {
+			w.members["east"].Spec.Taints = []corev1.Taint{{Key: "drain", Effect: corev1.TaintEffectNoSchedule}}
+			w.template("cart", cartOnHub)
+			w.do("a policy with the groups east and west, in this order", func() {
+				group := func(cluster string) policyv1alpha1.ClusterAffinityTerm {
+					return policyv1alpha1.ClusterAffinityTerm{AffinityName: "in-" + cluster, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
+				}
+				w.policy("adopt", overwrite).Spec.Placement.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{group("east"), group("west")}
+			})
+			w.do("the taint of east is removed, and west is tainted", func() {
+				w.members["west"].Spec.Taints, w.members["east"].Spec.Taints = w.members["east"].Spec.Taints, nil
+			})
 		}},
 		"restore": {"A takeover is aborted: the Deployment that was there is as it was, and the one that the hub created keeps running without the labels of the hub. Then the policy starts again.", func(w *world) {
 			takeover(w)

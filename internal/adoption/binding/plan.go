@@ -171,6 +171,9 @@ func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstru
 	}
 	if s := b.Spec.Suspension; s != nil {
 		work.Spec.SuspendDispatching = s.Dispatching
+		if on := s.DispatchingOnClusters; on != nil && slices.Contains(on.ClusterNames, cluster) {
+			work.Spec.SuspendDispatching = ptr.To(true)
+		}
 	}
 	return work, nil
 }

@@ -80,6 +80,12 @@ func TestPlan(t *testing.T) {
 		"the policy is suspended": {[]func(*Observed){func(o *Observed) {
 			o.Binding.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}
 		}}, "update west Changed", "", false},
+		"suspended there": {[]func(*Observed){func(o *Observed) {
+			o.Binding.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"west"}}}}
+		}}, "update west Changed", "", false},
+		"suspended elsewhere": {[]func(*Observed){func(o *Observed) {
+			o.Binding.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"east"}}}}
+		}}, "unchanged west", "", false},
 		"the Work is deleted":       {[]func(*Observed){func(o *Observed) { o.Works["west"].DeletionTimestamp = &deletionTime }}, "wait west Recreated", "", false},
 		"the template is gone":      {[]func(*Observed){func(o *Observed) { o.Template = nil }}, "", "", false},
 		"no policy takes it":        {[]func(*Observed){unclaimed}, "", "", false},

@@ -27,22 +27,17 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 	status := *binding.Status.DeepCopy()
 	status.ObservedGeneration, status.TemplateVersion = binding.GetGeneration(), from.Version
 	status.AggregatedStatus = nil
+	status.SchedulerObservedAffinityName = model.AffinityOf(binding)
 	tell := func(kind string, is metav1.ConditionStatus, reason passage.Reason) {
 		model.SetCondition(&status.Conditions, kind, is, reason, binding.GetGeneration(), now)
 	}
 	clusters := model.Targets(binding)
-	unsupported := policy.UnsupportedInBinding(binding)
-	if len(clusters) == 0 {
-		reason := passage.Because(model.ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters")
-		if unsupported != nil {
-			reason = *unsupported
-		}
-		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, reason)
-		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, reason)
-		return status, 0
+	notScheduled := policy.UnsupportedInBinding(binding)
+	if notScheduled == nil {
+		notScheduled = model.NoClusterReason(binding)
 	}
-	if unsupported != nil {
-		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, *unsupported)
+	if notScheduled != nil {
+		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, *notScheduled)
 	} else {
 		tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(model.ReasonScheduled, "scheduled to %d clusters", len(clusters)))
 	}
@@ -75,8 +70,8 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		}
 		status.AggregatedStatus = append(status.AggregatedStatus, item)
 	}
-	if unsupported != nil {
-		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, *unsupported)
+	if notScheduled != nil {
+		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, *notScheduled)
 		return status, 0
 	}
 	if left := gatherInterval - now.Sub(binding.GetCreationTimestamp().Time); waiting > 0 && left > 0 {

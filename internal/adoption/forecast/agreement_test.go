@@ -337,8 +337,8 @@ func TestStatusAgreesWithBinding(t *testing.T) {
 		"the second in conflict":    {nil, ptr.To(conflict("west")), model.ReasonConflict, "east Done AppliedSuccessful, west Failed ResourceConflict"},
 		"a conflict and a refusal":  {ptr.To(conflict("east")), &refused, model.ReasonConflict, "east Failed ResourceConflict, west Failed FullyAppliedFailed"},
 		"a refusal and a conflict":  {&refused, ptr.To(conflict("west")), model.ReasonNotApplied, "east Failed FullyAppliedFailed, west Failed ResourceConflict"},
-		"one suspended, one not":    {ptr.To(suspended("east")), nil, model.ReasonSuspended, "east Failed DispatchingSuspended, west Done AppliedSuccessful"},
-		"one suspended, one denied": {ptr.To(suspended("east")), &refused, model.ReasonSuspended, "east Failed DispatchingSuspended, west Failed FullyAppliedFailed"},
+		"one suspended, one not":    {ptr.To(suspended("east")), nil, model.ReasonSuspended, "east Pending DispatchingSuspended, west Done AppliedSuccessful"},
+		"one suspended, one denied": {ptr.To(suspended("east")), &refused, model.ReasonSuspended, "east Pending DispatchingSuspended, west Failed FullyAppliedFailed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})

@@ -57,6 +57,11 @@ func Predict(ctx context.Context, hub client.Reader, policy *policy.Policy, prop
 	}
 	f.Obstacles = append(f.Obstacles, selectorSteps(policy)...)
 	f.Obstacles = append(f.Obstacles, v.placementSteps(policy)...)
+	if s := policy.Spec.Suspension; s != nil && s.DispatchingOnClusters != nil && f.Hold == nil {
+		for _, cluster := range s.DispatchingOnClusters.ClusterNames {
+			f.Notes = append(f.Notes, fmt.Sprintf("nothing is written to cluster %s while spec.suspension.dispatchingOnClusters of the policy names it", cluster))
+		}
+	}
 	slices.Sort(f.Notes)
 	return f, nil
 }
@@ -92,10 +97,10 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 		if d.AnnotationErr != nil {
 			f.Notes = append(f.Notes, fmt.Sprintf("%s %s: %v", p.template.GetKind(), model.NameOf(p.template), d.AnnotationErr))
 		}
-		if len(model.Targets(p.binding)) == 0 {
+		if reason := model.NoClusterReason(p.binding); reason != nil {
 			f.Obstacles = append(f.Obstacles, passage.Step{
 				Object: model.ObjectOf(p.template), Action: model.ActionBind, State: passage.Failed,
-				Reason: passage.Because(model.ReasonNoCluster, "%s %s goes to no cluster: spec.placement of the policy selects none of the joined clusters", p.template.GetKind(), model.NameOf(p.template)),
+				Reason: passage.Because(reason.Code, "%s %s is not placed: %s", p.template.GetKind(), model.NameOf(p.template), reason.Message),
 			})
 		}
 		for _, step := range d.Steps {

@@ -183,11 +183,12 @@ func stepsOf(t model.Template, version string, b *model.Binding, unknown map[str
 	case version != "" && b.Status.TemplateVersion != version:
 		bind.Reason = versionNotReported
 		return []passage.Step{bind}
-	case len(model.Targets(b)) == 0:
-		bind.State, bind.Reason = passage.Failed, passage.Because(model.ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters")
-		return []passage.Step{bind}
 	}
 	var all []passage.Step
+	if reason := model.NoClusterReason(b); reason != nil {
+		bind.State, bind.Reason = passage.Failed, *reason
+		all = append(all, bind)
+	}
 	for _, target := range model.Targets(b) {
 		step := passage.Step{Object: template, Action: model.ActionApply, State: passage.Running, Reason: binding.NotWritten(target.Name)}
 		step.Object.Cluster = target.Name
@@ -215,7 +216,9 @@ func statusOf(item workv1alpha2.AggregatedStatusItem, held bool) (passage.State,
 		return passage.Running, passage.Because(code, "%s", message)
 	case held:
 		return passage.Pending, passage.Because(model.ReasonSuspended, "%s", message)
-	case code == model.ReasonConflict || code == model.ReasonSuspended:
+	case code == model.ReasonSuspended:
+		return passage.Pending, passage.Because(code, "%s", message)
+	case code == model.ReasonConflict:
 		return passage.Failed, passage.Because(code, "%s", message)
 	}
 	return passage.Failed, passage.Because(model.ReasonNotApplied, "%s", message)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // PolicyKey names a policy. One of the cluster has no namespace.
@@ -45,6 +46,40 @@ func ClaimOf(binding *Binding) PolicyKey {
 	}
 	return PolicyKey{Namespace: annotations[AnnotationPolicyNamespace], Name: annotations[AnnotationPolicyName]}
 }
+
+// SetPlaced records on a binding which group of clusterAffinities is used, if any, and whether its clusters do not meet the spread
+// constraints.
+func SetPlaced(binding *Binding, group string, unmet bool) {
+	recorded := map[string]string{}
+	if group != "" {
+		recorded[AnnotationAffinity] = group
+	}
+	if unmet {
+		recorded[AnnotationUnmet] = "true"
+	}
+	binding.SetAnnotations(MergeKeys(binding.GetAnnotations(), []string{AnnotationAffinity, AnnotationUnmet}, recorded))
+}
+
+// NoClusterReason is why a template goes to no cluster, or stays in clusters that do not meet the spread constraints; nil if the
+// placement is met.
+func NoClusterReason(binding *Binding) *passage.Reason {
+	var reason passage.Reason
+	switch unmet, clusters := binding.GetAnnotations()[AnnotationUnmet] == "true", len(Targets(binding)); {
+	case unmet && clusters > 0:
+		reason = passage.Because(ReasonNoCluster, "the joined clusters do not meet spec.placement.spreadConstraints of the policy, and the resource stays where it is, in %d: "+
+			"change the constraints, or join clusters", clusters)
+	case unmet:
+		reason = passage.Because(ReasonNoCluster, "the joined clusters do not meet spec.placement.spreadConstraints of the policy: change the constraints, or join clusters")
+	case clusters == 0:
+		reason = passage.Because(ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters")
+	default:
+		return nil
+	}
+	return &reason
+}
+
+// AffinityOf is the group of clusterAffinities that a binding uses, empty if its placement has none.
+func AffinityOf(binding *Binding) string { return binding.GetAnnotations()[AnnotationAffinity] }
 
 // SetUnsupportedFields records on a binding which fields of its policy are not supported.
 func SetUnsupportedFields(binding *Binding, paths []string) {

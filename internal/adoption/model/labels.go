@@ -10,6 +10,12 @@ const (
 	AnnotationClaim = "fairlead.dev/claim"
 )
 
+// AnnotationAffinity on a binding has the group of spec.placement.clusterAffinities that is used.
+const AnnotationAffinity = "fairlead.dev/affinity"
+
+// AnnotationUnmet set to "true" on a binding tells that the clusters do not meet spec.placement.spreadConstraints.
+const AnnotationUnmet = "fairlead.dev/spread-unmet"
+
 // AnnotationUnsupported on a binding has the fields of its policy that Fairlead does not support, separated by commas.
 const AnnotationUnsupported = "fairlead.dev/unsupported-fields"
 

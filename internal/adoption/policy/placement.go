@@ -2,10 +2,12 @@ package policy
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -18,53 +20,121 @@ import (
 
 // Member is the part of a cluster that placements select by.
 type Member struct {
-	Name   string
-	Labels map[string]string
+	Name             string
+	Labels           map[string]string
+	Provider, Region string
+	Zones            []string
+	Taints           []corev1.Taint
 }
 
 // MembersOf are the clusters that resources can go to.
 func MembersOf(clusters []clusterv1alpha1.Cluster) []Member {
 	var all []Member
 	for i := range clusters {
-		if c := &clusters[i]; c.DeletionTimestamp.IsZero() {
-			all = append(all, Member{Name: c.Name, Labels: c.Labels})
+		c := &clusters[i]
+		if !c.DeletionTimestamp.IsZero() {
+			continue
 		}
+		m := Member{Name: c.Name, Labels: c.Labels, Provider: c.Spec.Provider, Region: c.Spec.Region, Zones: c.Spec.Zones, Taints: c.Spec.Taints}
+		if c.Spec.Zone != "" && !slices.Contains(m.Zones, c.Spec.Zone) {
+			m.Zones = append([]string{c.Spec.Zone}, m.Zones...)
+		}
+		all = append(all, m)
 	}
 	return all
 }
 
+// Placed is where a resource is: a placement moves it only if it has to.
+type Placed struct {
+	Clusters []workv1alpha2.TargetCluster
+	// Affinity is the group of clusterAffinities that is used, if any.
+	Affinity string
+	// Unmet holds if no clusters meet the spread constraints. The resource then stays where it is.
+	Unmet bool
+}
+
+// PlacedBy is where the resource of a binding is; nowhere, without a binding.
+func PlacedBy(b *model.Binding) Placed {
+	if b == nil {
+		return Placed{}
+	}
+	return Placed{Clusters: b.Spec.Clusters, Affinity: model.AffinityOf(b)}
+}
+
 // Place finds the clusters that a resource goes to, in the order of their names, and the replicas of each if the placement divides
 // them. Replicas are negative for a resource without any.
-func Place(placement policyv1alpha1.Placement, members []Member, replicas int32) ([]workv1alpha2.TargetCluster, error) {
+func Place(placement policyv1alpha1.Placement, members []Member, replicas int32, now Placed) (Placed, error) {
+	if len(placement.ClusterAffinities) == 0 {
+		return placeGroup(placement, placement.ClusterAffinity, "clusterAffinity", members, replicas, now)
+	}
+	if placement.ClusterAffinity != nil {
+		return Placed{}, errors.New("spec.placement has both clusterAffinity and clusterAffinities: remove one of them")
+	}
+	names := map[string]bool{}
+	var chosen, kept Placed
+	for i := range placement.ClusterAffinities {
+		term := &placement.ClusterAffinities[i]
+		if names[term.AffinityName] {
+			return Placed{}, fmt.Errorf("spec.placement.clusterAffinities has two groups with the name %s: rename one of them", term.AffinityName)
+		}
+		names[term.AffinityName] = true
+		placed, err := placeGroup(placement, &term.ClusterAffinity, fmt.Sprintf("clusterAffinities[%d]", i), members, replicas, now)
+		if err != nil {
+			return Placed{}, err
+		}
+		placed.Affinity = term.AffinityName
+		switch inUse := term.AffinityName == now.Affinity; {
+		case placed.Unmet && (inUse || !kept.Unmet):
+			kept = placed
+		case len(placed.Clusters) > 0 && !placed.Unmet && (chosen.Affinity == "" || inUse):
+			// The group in use stays, even if an earlier one fits again: nothing moves that need not.
+			chosen = placed
+		}
+	}
+	if chosen.Affinity == "" {
+		if len(kept.Clusters) == 0 {
+			// A group that is not used yet is not preferred later.
+			kept.Affinity = ""
+		}
+		return kept, nil
+	}
+	return chosen, nil
+}
+
+// placeGroup finds the clusters of one affinity.
+func placeGroup(placement policyv1alpha1.Placement, affinity *policyv1alpha1.ClusterAffinity, path string, members []Member, replicas int32, now Placed) (Placed, error) {
 	var targets []Member
 	for _, m := range members {
-		selected, err := isSelected(placement.ClusterAffinity, m)
+		selected, err := isSelected(affinity, m)
 		if err != nil {
-			return nil, fmt.Errorf("spec.placement.clusterAffinity: %w", err)
+			return Placed{}, fmt.Errorf("spec.placement.%s: %w", path, err)
 		}
-		if selected {
+		if selected && (model.HasCluster(now.Clusters, m.Name) || toleratesAll(placement.ClusterTolerations, m.Taints)) {
 			targets = append(targets, m)
 		}
 	}
 	slices.SortFunc(targets, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
+	targets, unmet, err := spread(placement, targets, now)
+	if err != nil {
+		return Placed{}, err
+	}
+	placed := Placed{Unmet: unmet}
 	if !placement.Divides() || replicas < 0 {
-		var all []workv1alpha2.TargetCluster
 		for _, m := range targets {
-			all = append(all, workv1alpha2.TargetCluster{Name: m.Name})
+			placed.Clusters = append(placed.Clusters, workv1alpha2.TargetCluster{Name: m.Name})
 		}
-		return all, nil
+		return placed, nil
 	}
 	weights, err := weightsOf(placement.ReplicaScheduling.WeightPreference, targets)
 	if err != nil {
-		return nil, fmt.Errorf("spec.placement.replicaScheduling.weightPreference: %w", err)
+		return Placed{}, fmt.Errorf("spec.placement.replicaScheduling.weightPreference: %w", err)
 	}
-	var all []workv1alpha2.TargetCluster
 	for i, share := range divideReplicas(replicas, weights) {
 		if weights[i] > 0 && (share > 0 || replicas == 0) {
-			all = append(all, workv1alpha2.TargetCluster{Name: targets[i].Name, Replicas: share})
+			placed.Clusters = append(placed.Clusters, workv1alpha2.TargetCluster{Name: targets[i].Name, Replicas: share})
 		}
 	}
-	return all, nil
+	return placed, nil
 }
 
 // NotJoined are the clusters that a placement asks for by name and that are no members, in the order of their names. An excluded
@@ -93,6 +163,9 @@ func namedClusters(placement policyv1alpha1.Placement) []string {
 	if placement.ClusterAffinity != nil {
 		add(placement.ClusterAffinity)
 	}
+	for i := range placement.ClusterAffinities {
+		add(&placement.ClusterAffinities[i].ClusterAffinity)
+	}
 	if placement.Divides() && placement.ReplicaScheduling.WeightPreference != nil {
 		for i := range placement.ReplicaScheduling.WeightPreference.StaticWeightList {
 			add(&placement.ReplicaScheduling.WeightPreference.StaticWeightList[i].TargetCluster)
@@ -119,17 +192,16 @@ func isSelected(affinity *policyv1alpha1.ClusterAffinity, m Member) (bool, error
 	if affinity == nil {
 		return true, nil
 	}
-	if slices.Contains(affinity.ExcludeClusters, m.Name) || len(affinity.ClusterNames) > 0 && !slices.Contains(affinity.ClusterNames, m.Name) {
-		return false, nil
+	byLabels := labels.Everything()
+	if affinity.LabelSelector != nil {
+		var err error
+		if byLabels, err = metav1.LabelSelectorAsSelector(affinity.LabelSelector); err != nil {
+			return false, err
+		}
 	}
-	if affinity.LabelSelector == nil {
-		return true, nil
-	}
-	selector, err := metav1.LabelSelectorAsSelector(affinity.LabelSelector)
-	if err != nil {
-		return false, err
-	}
-	return selector.Matches(labels.Set(m.Labels)), nil
+	byFields, err := matchesFields(affinity.FieldSelector, m)
+	return byFields && byLabels.Matches(labels.Set(m.Labels)) && !slices.Contains(affinity.ExcludeClusters, m.Name) &&
+		(len(affinity.ClusterNames) == 0 || slices.Contains(affinity.ClusterNames, m.Name)), err
 }
 
 // weightsOf gives every cluster the largest of the weights that select it, and all the same if the preference has none.

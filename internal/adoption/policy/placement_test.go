@@ -12,7 +12,7 @@ import (
 )
 
 func TestPlace(t *testing.T) {
-	members := []Member{{"west", map[string]string{"zone": "w"}}, {"east", map[string]string{"zone": "e"}}, {"test", nil}}
+	members := []Member{{Name: "west", Labels: map[string]string{"zone": "w"}}, {Name: "east", Labels: map[string]string{"zone": "e"}}, {Name: "test"}}
 	zone := func(z string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"zone": z}}
 	}
@@ -57,7 +57,8 @@ func TestPlace(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			targets, err := Place(c.placement, members, c.replicas)
+			placed, err := Place(c.placement, members, c.replicas, Placed{})
+			targets := placed.Clusters
 			var got []string
 			for _, target := range targets {
 				text := target.Name
@@ -92,7 +93,10 @@ func TestNotJoined(t *testing.T) {
 		"joined":               {policyv1alpha1.Placement{ClusterAffinity: &affinity{ClusterNames: []string{"west"}}}, ""},
 		"misspelt":             {policyv1alpha1.Placement{ClusterAffinity: &affinity{ClusterNames: []string{"west", "wset", "esat", "wset"}}}, "esat wset"},
 		"listed, and excluded": {policyv1alpha1.Placement{ClusterAffinity: &affinity{ClusterNames: []string{"west", "wset"}, ExcludeClusters: []string{"wset"}}}, ""},
-		"a weight":             {policyv1alpha1.Placement{ReplicaScheduling: weights}, "wset"},
+		"in a group": {policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{
+			{AffinityName: "a", ClusterAffinity: affinity{ClusterNames: []string{"west"}}}, {AffinityName: "b", ClusterAffinity: affinity{ClusterNames: []string{"wset"}}},
+		}}, "wset"},
+		"a weight": {policyv1alpha1.Placement{ReplicaScheduling: weights}, "wset"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := strings.Join(NotJoined(c.placement, []Member{{Name: "west"}}), " "); got != c.want {

@@ -128,8 +128,8 @@ func IsOutdated(b *model.Binding, policy *Policy, members []Member) bool {
 // binding of a resource without any has zero of them.
 func isPlaced(b *model.Binding, placement policyv1alpha1.Placement, members []Member) bool {
 	equal := func(replicas int32) bool {
-		targets, err := Place(placement, members, replicas)
-		return err != nil || slices.EqualFunc(targets, b.Spec.Clusters, func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name })
+		placed, err := Place(placement, members, replicas, PlacedBy(b))
+		return err != nil || slices.EqualFunc(placed.Clusters, b.Spec.Clusters, func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name })
 	}
 	return equal(-1) || placement.Divides() && equal(b.Spec.Replicas)
 }

@@ -22,27 +22,46 @@ const (
 )
 
 // Select finds the policy that takes a resource, nil if none does. The policy that has claimed the resource keeps it as long as it
-// selects it. Otherwise a PropagationPolicy precedes a ClusterPropagationPolicy, then the highest priority, the closest match and
+// selects it and no other one preempts it. Otherwise a PropagationPolicy precedes a ClusterPropagationPolicy, then the highest priority, the closest match and
 // the first name decide.
 func Select(t model.Template, policies []*Policy, claimed model.PolicyKey) *Policy {
 	if IsClusterLocal(t) {
 		return nil
 	}
-	var chosen *Policy
+	var chosen, holder *Policy
 	var closest Match
 	for _, p := range policies {
-		f := p.Match(t)
-		if f == NoMatch || p.Deleted || p.Aborted {
-			continue
+		if p.Key() == claimed && !p.Deleted && !p.Aborted && p.Match(t) != NoMatch {
+			holder = p
 		}
-		if p.Key() == claimed {
-			return p
+	}
+	for _, p := range policies {
+		f := p.Match(t)
+		if f == NoMatch || p.Deleted || p.Aborted || holder != nil && !p.preempts(holder) {
+			continue
 		}
 		if chosen == nil || comparePrecedence(p, f, chosen, closest) < 0 {
 			chosen, closest = p, f
 		}
 	}
+	if chosen == nil {
+		return holder
+	}
 	return chosen
+}
+
+// preempts tells whether a policy takes resources from one that holds them: a PropagationPolicy from any ClusterPropagationPolicy,
+// and otherwise only with a higher priority and from a policy of its own kind.
+func (p *Policy) preempts(holder *Policy) bool {
+	switch {
+	case p.Spec.Preemption != policyv1alpha1.PreemptAlways || p.Key() == holder.Key() || len(p.UnsupportedFields()) > 0:
+		return false
+	case p.Namespace != "" && holder.Namespace == "":
+		return true
+	case p.Namespace == "" && holder.Namespace != "":
+		return false
+	}
+	return ptr.Deref(p.Spec.Priority, 0) > ptr.Deref(holder.Spec.Priority, 0)
 }
 
 // comparePrecedence is negative if the first comes before the second.

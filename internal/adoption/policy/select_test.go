@@ -25,6 +25,11 @@ func (p *Policy) prior(priority int32) *Policy {
 	return p
 }
 
+func (p *Policy) preempting() *Policy {
+	p.Spec.Preemption = policyv1alpha1.PreemptAlways
+	return p
+}
+
 func deployments() policyv1alpha1.ResourceSelector {
 	return policyv1alpha1.ResourceSelector{APIVersion: "apps/v1", Kind: "Deployment"}
 }
@@ -51,6 +56,9 @@ func TestChoose(t *testing.T) {
 	app, other := map[string]string{"app": "cart"}, map[string]string{"app": "till"}
 	deleted := policyOf("a", called("cart"))
 	deleted.Deleted = true
+	refused := policyOf("b", deployments()).prior(1).preempting()
+	refused.Spec.Association = true
+	claim := func(namespace, name string) model.PolicyKey { return model.PolicyKey{Namespace: namespace, Name: name} }
 	invalid := deployments()
 	invalid.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}
 	for name, c := range map[string]struct {
@@ -87,6 +95,18 @@ func TestChoose(t *testing.T) {
 		"the cluster's claim, too":   {[]*Policy{policyOf("a", called("cart")), policyOf("b", deployments()).everywhere()}, model.PolicyKey{Namespace: "", Name: "b"}, "b"},
 		"not of who selects no more": {[]*Policy{policyOf("a", deployments()), policyOf("b", called("till"))}, model.PolicyKey{Namespace: "shop", Name: "b"}, "a"},
 		"not of who is gone":         {[]*Policy{policyOf("a", deployments())}, model.PolicyKey{Namespace: "shop", Name: "b"}, "a"},
+
+		"preempted by a higher priority":           {[]*Policy{policyOf("a", deployments()), policyOf("b", deployments()).prior(1).preempting()}, claim("shop", "a"), "b"},
+		"not preempted by the same priority":       {[]*Policy{policyOf("a", deployments()), policyOf("b", called("cart")).preempting()}, claim("shop", "a"), "a"},
+		"not preempted by one that never does":     {[]*Policy{policyOf("a", deployments()), policyOf("b", deployments()).prior(1)}, claim("shop", "a"), "a"},
+		"not preempted by what selects others":     {[]*Policy{policyOf("a", deployments()), policyOf("b", called("till")).prior(1).preempting()}, claim("shop", "a"), "a"},
+		"the cluster's preempted, by any priority": {[]*Policy{policyOf("a", deployments()).everywhere().prior(9), policyOf("b", deployments()).preempting()}, claim("", "a"), "b"},
+		"not preempted by the cluster's":           {[]*Policy{policyOf("a", deployments()), policyOf("b", deployments()).everywhere().prior(9).preempting()}, claim("shop", "a"), "a"},
+		"the cluster's by the cluster's":           {[]*Policy{policyOf("a", deployments()).everywhere(), policyOf("b", deployments()).everywhere().prior(9).preempting()}, claim("", "a"), "b"},
+		"the highest of several that preempt": {
+			[]*Policy{policyOf("a", deployments()), policyOf("b", deployments()).prior(1).preempting(), policyOf("c", deployments()).prior(2).preempting()}, claim("shop", "a"), "c",
+		},
+		"not preempted by a refused policy": {[]*Policy{policyOf("a", deployments()), refused}, claim("shop", "a"), "a"},
 		"not of who is being deleted": {
 			[]*Policy{deleted, policyOf("b", deployments())}, model.PolicyKey{Namespace: "shop", Name: "a"}, "b",
 		},

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -23,15 +24,8 @@ type unsupportedField struct {
 // unsupportedFields of a policy, in the order of the spec.
 var unsupportedFields = []unsupportedField{
 	{"spec.association", "set spec.propagateDeps instead", func(s *policyv1alpha1.PropagationSpec) bool { return s.Association }},
-	{"spec.placement.clusterAffinities", "write one group as spec.placement.clusterAffinity", func(s *policyv1alpha1.PropagationSpec) bool {
-		return len(s.Placement.ClusterAffinities) > 0
-	}},
-	{"spec.placement.clusterAffinity.fieldSelector", "label the Clusters, and select them with labelSelector", func(s *policyv1alpha1.PropagationSpec) bool {
-		return hasFieldSelector(s.Placement.ClusterAffinity)
-	}},
-	{"spec.placement.clusterTolerations", "remove the field", func(s *policyv1alpha1.PropagationSpec) bool { return len(s.Placement.ClusterTolerations) > 0 }},
-	{"spec.placement.spreadConstraints", "remove the field, and name the clusters in spec.placement.clusterAffinity", func(s *policyv1alpha1.PropagationSpec) bool {
-		return len(s.Placement.SpreadConstraints) > 0
+	{"spec.placement.spreadConstraints.spreadByLabel", "use spreadByField", func(s *policyv1alpha1.PropagationSpec) bool {
+		return slices.ContainsFunc(s.Placement.SpreadConstraints, func(c policyv1alpha1.SpreadConstraint) bool { return c.SpreadByLabel != "" })
 	}},
 	{"spec.placement.replicaScheduling.replicaDivisionPreference: Aggregated", "set it to Weighted", func(s *policyv1alpha1.PropagationSpec) bool {
 		return s.Placement.Divides() && s.Placement.ReplicaScheduling.ReplicaDivisionPreference == policyv1alpha1.DivideAggregated
@@ -39,35 +33,13 @@ var unsupportedFields = []unsupportedField{
 	{"spec.placement.replicaScheduling.weightPreference.dynamicWeight", "write staticWeightList instead", func(s *policyv1alpha1.PropagationSpec) bool {
 		return s.Placement.Divides() && s.Placement.ReplicaScheduling.WeightPreference != nil && s.Placement.ReplicaScheduling.WeightPreference.DynamicWeight != ""
 	}},
-	{"spec.placement.replicaScheduling.weightPreference.staticWeightList.targetCluster.fieldSelector", "label the Clusters, and select them with labelSelector",
-		func(s *policyv1alpha1.PropagationSpec) bool {
-			if !s.Placement.Divides() || s.Placement.ReplicaScheduling.WeightPreference == nil {
-				return false
-			}
-			for i := range s.Placement.ReplicaScheduling.WeightPreference.StaticWeightList {
-				if hasFieldSelector(&s.Placement.ReplicaScheduling.WeightPreference.StaticWeightList[i].TargetCluster) {
-					return true
-				}
-			}
-			return false
-		}},
 	{"spec.placement.workloadAffinity", "remove the field, and name the clusters of each workload in a policy of its own", func(s *policyv1alpha1.PropagationSpec) bool {
 		return s.Placement.WorkloadAffinity != nil
 	}},
-	{"spec.preemption: Always", "set it to Never, and delete or change the policy that takes the resources now", func(s *policyv1alpha1.PropagationSpec) bool {
-		return s.Preemption == policyv1alpha1.PreemptAlways
-	}},
 	{"spec.activationPreference", "remove the field, and pause the policy while you change it", func(s *policyv1alpha1.PropagationSpec) bool { return s.ActivationPreference != "" }},
-	{"spec.suspension.dispatchingOnClusters", "set spec.suspension.dispatching, or exclude the clusters in spec.placement.clusterAffinity", func(s *policyv1alpha1.PropagationSpec) bool {
-		return s.Suspension != nil && s.Suspension.DispatchingOnClusters != nil && len(s.Suspension.DispatchingOnClusters.ClusterNames) > 0
-	}},
 	{"spec.dependentOverrides", "remove the field; Fairlead has no OverridePolicies", func(s *policyv1alpha1.PropagationSpec) bool { return len(s.DependentOverrides) > 0 }},
 	{"spec.failover", "remove the field; Fairlead moves no resources away from clusters that fail", func(s *policyv1alpha1.PropagationSpec) bool { return s.Failover != nil }},
 	{"spec.schedulePriority", "remove the field; Fairlead places every resource at once", func(s *policyv1alpha1.PropagationSpec) bool { return s.SchedulePriority != nil }},
-}
-
-func hasFieldSelector(affinity *policyv1alpha1.ClusterAffinity) bool {
-	return affinity != nil && affinity.FieldSelector != nil && len(affinity.FieldSelector.MatchExpressions) > 0
 }
 
 // UnsupportedFields are the fields of a policy that Fairlead does not support, in the order of the spec.

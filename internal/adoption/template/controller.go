@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
@@ -125,9 +126,17 @@ func (d *Reconciler) bindingEvents() handler.TypedEventHandler[client.Object, mo
 // placementChanged selects changes of a cluster that placements depend on.
 var placementChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+		return !equality.Semantic.DeepEqual(memberOf(e.ObjectOld), memberOf(e.ObjectNew))
 	},
+}
+
+// memberOf is the part of a cluster that placements select by; none, if resources cannot go there.
+func memberOf(cluster client.Object) []policy.Member {
+	c, ok := cluster.(*clusterv1alpha1.Cluster)
+	if !ok {
+		return nil
+	}
+	return policy.MembersOf([]clusterv1alpha1.Cluster{*c})
 }
 
 // templateChanged leaves out changes of the status, for kinds with a generation.

@@ -87,7 +87,7 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	if fields := p.UnsupportedFields(); len(fields) > 0 {
 		return refusedBinding(t, uid, p, fields, members, have), nil
 	}
-	clusters, err := policy.Place(p.Spec.Placement, members, replicas)
+	placed, err := policy.Place(p.Spec.Placement, members, replicas, policy.PlacedBy(have))
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +98,10 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	model.AddFinalizer(want.Object, model.FinalizerBinding)
 	model.Claim(want, p.Key())
 	model.SetUnsupportedFields(want, nil)
+	model.SetPlaced(want, placed.Affinity, placed.Unmet)
 	*want.Spec = workv1alpha2.ResourceBindingSpec{
 		Resource:           workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: uid},
-		Clusters:           clusters,
+		Clusters:           placed.Clusters,
 		Replicas:           max(0, replicas),
 		ConflictResolution: p.Spec.ConflictResolution,
 		Placement:          &p.Spec.Placement,
@@ -197,12 +198,13 @@ func removeDependents(dependency *model.Binding, by ...*model.Binding) {
 	})
 }
 
-// inheritPolicies gives a dependency that no policy takes the conflict resolution and the suspension of those that require it.
+// inheritPolicies gives a dependency that no policy takes the conflict resolution and the suspensions of those that require it.
 func inheritPolicies(dependency *model.Binding, find func(types.NamespacedName) *model.Binding) {
 	if model.ClaimOf(dependency) != (model.PolicyKey{}) || len(dependency.Spec.RequiredBy) == 0 {
 		return
 	}
 	dependency.Spec.ConflictResolution, dependency.Spec.Suspension = policyv1alpha1.ConflictOverwrite, nil
+	var suspendedOn []string
 	for _, r := range dependency.Spec.RequiredBy {
 		b := find(types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
 		if b == nil {
@@ -213,6 +215,14 @@ func inheritPolicies(dependency *model.Binding, find func(types.NamespacedName) 
 		}
 		if s := b.Spec.Suspension; s != nil && ptr.Deref(s.Dispatching, false) {
 			dependency.Spec.Suspension = s
+		} else if s != nil && s.DispatchingOnClusters != nil {
+			suspendedOn = append(suspendedOn, s.DispatchingOnClusters.ClusterNames...)
 		}
+	}
+	if dependency.Spec.Suspension == nil && len(suspendedOn) > 0 {
+		slices.Sort(suspendedOn)
+		dependency.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{
+			DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: slices.Compact(suspendedOn)},
+		}}
 	}
 }

@@ -1,0 +1,81 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+)
+
+// matchesFields tells whether a cluster has the provider, the region and the zones that a selector asks for. All zones of a cluster
+// have to be among those of In, and none among those of NotIn.
+func matchesFields(selector *policyv1alpha1.FieldSelector, m Member) (bool, error) {
+	if selector == nil {
+		return true, nil
+	}
+	matches := true
+	for _, r := range selector.MatchExpressions {
+		have, err := fieldOf(m, r.Key)
+		if err != nil {
+			return false, err
+		}
+		listed := func(value string) bool { return slices.Contains(r.Values, value) }
+		switch r.Operator {
+		case corev1.NodeSelectorOpIn:
+			matches = matches && len(have) > 0 && !slices.ContainsFunc(have, func(value string) bool { return !listed(value) })
+		case corev1.NodeSelectorOpNotIn:
+			matches = matches && !slices.ContainsFunc(have, listed)
+		default:
+			return false, fmt.Errorf("fieldSelector has the operator %q: use In or NotIn", r.Operator)
+		}
+	}
+	return matches, nil
+}
+
+// fieldOf are the values of a field of a cluster, none if it is not set.
+func fieldOf(m Member, field string) ([]string, error) {
+	one := func(value string) []string {
+		if value == "" {
+			return nil
+		}
+		return []string{value}
+	}
+	switch policyv1alpha1.SpreadField(field) {
+	case policyv1alpha1.SpreadByProvider:
+		return one(m.Provider), nil
+	case policyv1alpha1.SpreadByRegion:
+		return one(m.Region), nil
+	case policyv1alpha1.SpreadByZone:
+		return m.Zones, nil
+	}
+	return nil, fmt.Errorf("fieldSelector has the key %q: use provider, region or zone", field)
+}
+
+// toleratesAll tells whether the taints of a cluster let a resource in that is not there yet.
+func toleratesAll(tolerations []corev1.Toleration, taints []corev1.Taint) bool {
+	for _, taint := range taints {
+		if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute {
+			continue
+		}
+		if !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// tolerates tells whether a toleration is about a taint. One without a key, or without an effect, is about all of them.
+func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	switch t.Operator {
+	case corev1.TolerationOpExists:
+		return true
+	case "", corev1.TolerationOpEqual:
+		return t.Key != "" && t.Value == taint.Value
+	}
+	return false
+}
