@@ -141,15 +141,20 @@ func (c *converter) read(stdin io.Reader) ([]convertInput, error) {
 
 // convert converts all files, and fails if it cannot convert any one.
 func (c *converter) convert(inputs []convertInput) ([]convertedFile, error) {
+	texts := make([][]byte, len(inputs))
+	for i, in := range inputs {
+		texts[i] = in.text
+	}
 	var files []convertedFile
 	var failed []error
-	for _, in := range inputs {
-		out, report, err := convert.Convert(in.text, c.options)
-		if err != nil {
-			failed = append(failed, fmt.Errorf("convert %s: %w", in.name, err))
+	converted, errs := convert.ConvertAll(texts, c.options)
+	for i, in := range inputs {
+		if errs[i] != nil {
+			failed = append(failed, fmt.Errorf("convert %s: %w", in.name, errs[i]))
 			continue
 		}
-		files = append(files, convertedFile{in.name, report.Changed(), append([]convert.Finding{}, report.Findings...), out})
+		report := converted[i].Report
+		files = append(files, convertedFile{in.name, report.Changed(), append([]convert.Finding{}, report.Findings...), converted[i].Text})
 	}
 	return files, errors.Join(failed...)
 }

@@ -238,6 +238,25 @@ func TestConvertUnknownKinds(t *testing.T) {
 	}
 }
 
+// An entry for the MeshService itself takes precedence, in whichever file it is.
+func TestConvertKeepsPrecedence(t *testing.T) {
+	dir := policyFiles(t, map[string]string{"a.yaml": slowPolicy, "b.yaml": `apiVersion: kuma.io/v1alpha1
+kind: MeshTimeout
+metadata: {name: whole, namespace: kuma-system}
+spec:
+  to:
+  - targetRef: {kind: MeshService, name: demo-app, namespace: kuma-demo}
+    default: {connectionTimeout: 1s}
+`})
+	got := run("convert", "-f", dir, "--check")
+	if got.code != console.ExitOK || !strings.HasPrefix(got.out, "0 entries to add, 1 for you to look at.\n") || !strings.Contains(got.out, "spec.to[0] of kuma-system/whole") {
+		t.Errorf("%+v", got)
+	}
+	if got := run("convert", "-f", filepath.Join(dir, "a.yaml"), "--check"); got.code != console.ExitUnfinished {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestConvertRefuses(t *testing.T) {
 	dir := policyFiles(t, map[string]string{"a.yaml": slowPolicy, "b.yaml": "a: b\n---\nc: [\n", "empty/readme.md": "", "two/a.yaml": "", "two/b.yaml": ""})
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -22,31 +22,71 @@ type Options struct {
 	Unknown string
 }
 
+// Converted is a file with the added entries.
+type Converted struct {
+	Text   []byte
+	Report Report
+}
+
 // Convert adds missing entries to each policy of each document, and reports on each entry for a tag. It is idempotent.
 func Convert(in []byte, o Options) ([]byte, Report, error) {
-	documents := documentsIn(in)
-	policies := make([][]*policyNode, len(documents))
-	for number, document := range documents {
-		root, err := document.parse()
-		if err != nil {
-			return nil, Report{}, fmt.Errorf("document %d, %w", number+1, err)
-		}
-		if root != nil {
-			policies[number] = policiesIn(root)
+	converted, errs := ConvertAll([][]byte{in}, o)
+	return converted[0].Text, converted[0].Report, errs[0]
+}
+
+// ConvertAll converts files whose policies are of one mesh. The error of a file is at its index.
+func ConvertAll(ins [][]byte, o Options) ([]Converted, []error) {
+	files, errs := make([]file, len(ins)), make([]error, len(ins))
+	var policies []*policyNode
+	for i, in := range ins {
+		if files[i], errs[i] = parseFile(in); errs[i] == nil {
+			policies = append(policies, slices.Concat(files[i].policies...)...)
 		}
 	}
-	rivals := rivalsIn(slices.Concat(policies...))
+	rivals := rivalsIn(policies)
+	converted := make([]Converted, len(ins))
+	for i, f := range files {
+		if errs[i] == nil {
+			converted[i] = f.convert(o, rivals)
+		}
+	}
+	return converted, errs
+}
+
+// file is the documents of a file, with the policies of each.
+type file struct {
+	documents []document
+	policies  [][]*policyNode
+}
+
+func parseFile(in []byte) (file, error) {
+	f := file{documents: documentsIn(in)}
+	for number, document := range f.documents {
+		root, err := document.parse()
+		if err != nil {
+			return file{}, fmt.Errorf("document %d, %w", number+1, err)
+		}
+		var policies []*policyNode
+		if root != nil {
+			policies = policiesIn(root)
+		}
+		f.policies = append(f.policies, policies)
+	}
+	return f, nil
+}
+
+func (f file) convert(o Options, rivals rivals) Converted {
 	var out bytes.Buffer
 	var report Report
-	for number, document := range documents {
-		converted, findings := document.convert(policies[number], o, rivals)
+	for number, document := range f.documents {
+		converted, findings := document.convert(f.policies[number], o, rivals)
 		for _, f := range findings {
 			f.Document = number + 1
 			report.Findings = append(report.Findings, f)
 		}
 		out.Write(converted)
 	}
-	return out.Bytes(), report, nil
+	return Converted{out.Bytes(), report}
 }
 
 func (d document) convert(policies []*policyNode, o Options, rivals rivals) ([]byte, []Finding) {
