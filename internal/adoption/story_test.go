@@ -101,6 +101,22 @@ func stories() map[string]story {
 			w.template("cart", cartOnHub)
 			w.do("a policy with conflictResolution: Overwrite", func() { w.policy("adopt", overwrite) })
 		}},
+		"conflict-of-karmada": {"A control plane of Karmada manages the Deployment in the cluster. Overwrite does not take it over, until that has released it.", func(w *world) {
+			w.runs("west", "cart", cartOfOld)
+			w.edit("west", "Deployment cart", func(u *unstructured.Unstructured) {
+				u.SetLabels(map[string]string{model.LabelManaged: "true", "work.karmada.io/permanent-id": "7"})
+				u.SetAnnotations(map[string]string{"work.karmada.io/name": "cart-58c", "work.karmada.io/namespace": "karmada-es-west"})
+			})
+			w.template("cart", cartOnHub)
+			w.do("a policy with conflictResolution: Overwrite", func() { w.policy("adopt", overwrite) })
+			w.show()
+			w.do("Karmada releases the Deployment", func() {
+				w.edit("west", "Deployment cart", func(u *unstructured.Unstructured) {
+					u.SetLabels(nil)
+					u.SetAnnotations(nil)
+				})
+			})
+		}},
 		"member-lost-and-back": {"A cluster cannot be reached. Nothing is written to it, and the other one goes on. When it is back, it gets what it has missed.", func(w *world) {
 			takeover(w)
 			w.do("west cannot be reached", func() { w.setReady("west", metav1.ConditionFalse, "connection refused") })

@@ -317,6 +317,7 @@ func (w *world) end() string {
 		for _, object := range w.members[name].objects {
 			manager := map[model.Ownership]string{
 				model.Unmanaged: "unmanaged", model.ManagedHere: "managed", model.ManagedByAnotherHub: "managed by another hub",
+				model.ManagedByKarmada: "managed by another control plane",
 			}[model.IdentityOf(hubID, object).OwnershipOf(object)]
 			content := object.DeepCopy().Object
 			delete(content, "metadata")

@@ -2,6 +2,8 @@ package model
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,17 +57,48 @@ const (
 	ManagedHere
 	// ManagedByAnotherHub belongs to another hub.
 	ManagedByAnotherHub
+	// ManagedByKarmada belongs to a control plane of Karmada, which has other marks than a hub of Fairlead.
+	ManagedByKarmada
 )
 
 func (i Identity) OwnershipOf(object metav1.Object) Ownership {
 	labels := object.GetLabels()
-	switch {
-	case labels[LabelManaged] != "true" || labels[LabelHub] == "" || labels[LabelWork] != i.Object:
-		return Unmanaged
-	case labels[LabelHub] != i.Hub:
+	switch marked := labels[LabelManaged] == "true" && labels[LabelHub] != "" && labels[LabelWork] == i.Object; {
+	case marked && labels[LabelHub] == i.Hub:
+		// Marks of Karmada are from before the takeover.
+		return ManagedHere
+	case marked:
 		return ManagedByAnotherHub
+	case KarmadaMark(object) != "":
+		return ManagedByKarmada
 	}
-	return ManagedHere
+	return Unmanaged
+}
+
+// karmadaMarks are the labels and annotations that control planes of Karmada put on the objects that they manage in a cluster.
+// Those that users set on templates, and may have applied in a cluster along with them, are none.
+var karmadaMarks = map[string][]string{
+	"work.karmada.io":                     {"name", "namespace", "permanent-id"},
+	"resourcebinding.karmada.io":          {"name", "namespace", "key", "permanent-id"},
+	"clusterresourcebinding.karmada.io":   {"name", "key", "permanent-id"},
+	"propagationpolicy.karmada.io":        {"name", "namespace", "permanent-id"},
+	"clusterpropagationpolicy.karmada.io": {"name", "permanent-id"},
+	"resourcetemplate.karmada.io":         {"uid", "generation", "managed-labels", "managed-annotations"},
+}
+
+// KarmadaMark is the first mark of Karmada that an object has, as "label KEY" or "annotation KEY"; empty if it has none.
+func KarmadaMark(object metav1.Object) string {
+	for _, marked := range []struct {
+		as   string
+		keys map[string]string
+	}{{"annotation", object.GetAnnotations()}, {"label", object.GetLabels()}} {
+		for _, key := range slices.Sorted(maps.Keys(marked.keys)) {
+			if domain, name, _ := strings.Cut(key, "/"); slices.Contains(karmadaMarks[domain], name) {
+				return marked.as + " " + key
+			}
+		}
+	}
+	return ""
 }
 
 // OwnedKeys are the keys of the labels and annotations that Fairlead owns by managedFields.

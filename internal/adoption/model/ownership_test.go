@@ -8,19 +8,31 @@ import (
 
 func TestOwnership(t *testing.T) {
 	for name, c := range map[string]struct {
-		labels map[string]string
-		want   Ownership
+		labels, annotations map[string]string
+		want                Ownership
 	}{
-		"no marks":                             {nil, Unmanaged},
-		"a copied label":                       {map[string]string{LabelManaged: "true"}, Unmanaged},
-		"ours":                                 {Identity{"h", "w"}.Labels(), ManagedHere},
-		"copied from another object":           {Identity{"h", "x"}.Labels(), Unmanaged},
-		"copied from an object of another hub": {Identity{"g", "x"}.Labels(), Unmanaged},
-		"another hub's":                        {Identity{"g", "w"}.Labels(), ManagedByAnotherHub},
+		"no marks":                             {nil, nil, Unmanaged},
+		"a copied label":                       {map[string]string{LabelManaged: "true"}, nil, Unmanaged},
+		"ours":                                 {Identity{"h", "w"}.Labels(), nil, ManagedHere},
+		"copied from another object":           {Identity{"h", "x"}.Labels(), nil, Unmanaged},
+		"copied from an object of another hub": {Identity{"g", "x"}.Labels(), nil, Unmanaged},
+		"another hub's":                        {Identity{"g", "w"}.Labels(), nil, ManagedByAnotherHub},
+		"Karmada's": {
+			map[string]string{LabelManaged: "true", "work.karmada.io/permanent-id": "7", "resourcebinding.karmada.io/permanent-id": "8"},
+			map[string]string{"work.karmada.io/name": "cart-58c", "work.karmada.io/namespace": "karmada-es-west", "resourcetemplate.karmada.io/uid": "9"},
+			ManagedByKarmada,
+		},
+		"of an early Karmada":             {map[string]string{"resourcebinding.karmada.io/key": "5f"}, nil, ManagedByKarmada},
+		"of a policy of Karmada":          {nil, map[string]string{"clusterpropagationpolicy.karmada.io/name": "all"}, ManagedByKarmada},
+		"ours, and Karmada's before":      {Identity{"h", "w"}.Labels(), map[string]string{"work.karmada.io/name": "cart-58c"}, ManagedHere},
+		"another hub's, Karmada's before": {Identity{"g", "w"}.Labels(), map[string]string{"work.karmada.io/name": "cart-58c"}, ManagedByAnotherHub},
+		"copied, and Karmada's":           {Identity{"h", "x"}.Labels(), map[string]string{"work.karmada.io/name": "cart-58c"}, ManagedByKarmada},
+		"applied as a template would be":  {nil, map[string]string{"work.karmada.io/conflict-resolution": "overwrite", "resourcetemplate.karmada.io/retain-replicas": "true"}, Unmanaged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := adoptiontest.Object(t, "ConfigMap v1")
 			live.SetLabels(c.labels)
+			live.SetAnnotations(c.annotations)
 			if got := (Identity{"h", "w"}).OwnershipOf(live); got != c.want {
 				t.Errorf("got %d", got)
 			}

@@ -46,6 +46,8 @@ func skipReason(live *unstructured.Unstructured, hub string) string {
 		return "the object is being deleted"
 	case owner == model.ManagedByAnotherHub:
 		return "managed by another hub"
+	case owner == model.ManagedByKarmada:
+		return "managed by another control plane: " + model.KarmadaMark(live)
 	case owner != model.Unmanaged:
 		return "managed by this hub already"
 	}

@@ -76,6 +76,7 @@ func TestUnadoptable(t *testing.T) {
 		"going":                   {"Deployment apps/v1\nmetadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", "the object is being deleted"},
 		"ours":                    {"Deployment apps/v1\n" + mark + "h}}", "managed by this hub already"},
 		"another hub's":           {"Deployment apps/v1\n" + mark + "x}}", "managed by another hub"},
+		"Karmada's":               {"Deployment apps/v1\nmetadata: {labels: {work.karmada.io/permanent-id: x}}", "managed by another control plane: label work.karmada.io/permanent-id"},
 		"controlled":              {"ReplicaSet apps/v1\nmetadata: {ownerReferences: [{kind: Deployment, name: cart, controller: true}]}", "controlled by Deployment cart"},
 		"owned and not controlled": {
 			"ConfigMap v1\nmetadata: {ownerReferences: [{kind: Deployment, name: cart}]}", "",

@@ -58,7 +58,7 @@ func Hold(o Observed) *passage.Reason {
 }
 
 // decide what becomes of an object of a Work that stays. An unmanaged object is taken over only if conflictResolution asks for
-// that, and one of another hub never.
+// that, and one of another hub, or of a control plane of Karmada, never.
 func decide(o Observed, object Object, cluster string) (passage.Action, passage.Reason, *unstructured.Unstructured) {
 	record, who := recordOf(o.Work, object.Ordinal), model.IdentityOf(o.Hub, object.Manifest)
 	if object.Live == nil {
@@ -82,6 +82,10 @@ func decide(o Observed, object Object, cluster string) (passage.Action, passage.
 	case model.ManagedByAnotherHub:
 		return model.ActionLeave, passage.Because(model.ReasonConflict,
 			"%s in cluster %s is managed by another hub, and is left alone: release the object from that hub, or delete the object in the cluster", name, cluster), nil
+	case model.ManagedByKarmada:
+		return model.ActionLeave, passage.Because(model.ReasonConflict,
+			"%s in cluster %s is managed by another control plane, by its %s, and is left alone: release the object from that control plane, or remove the labels and annotations of karmada.io from the object if there is no such control plane; or delete the object in the cluster",
+			name, cluster, model.KarmadaMark(object.Live)), nil
 	case model.Unmanaged:
 		if manifest.ResolutionOf(object.Manifest) != policyv1alpha1.ConflictOverwrite {
 			return model.ActionLeave, passage.Because(model.ReasonConflict,

@@ -53,11 +53,15 @@ func TestPlanOfAnObject(t *testing.T) {
 		action         passage.Action
 		says           string
 	}{
-		"not there":                       {manifest: desired("abort"), action: model.ActionCreate},
-		"unmanaged, to be left alone":     {manifest: desired("abort"), live: adoptiontest.Object(t, "Deployment apps/v1\n"+defaulted), action: model.ActionLeave, says: "Deployment shop/it exists in cluster west already, and is left alone: set conflictResolution of the policy to Overwrite, or annotate the resource with work.karmada.io/conflict-resolution: overwrite"},
-		"unmanaged, to be taken over":     {manifest: desired("overwrite"), live: adoptiontest.Object(t, "Deployment apps/v1\n"+defaulted), action: model.ActionTakeOver},
-		"with a copied label only":        {manifest: desired("abort"), live: adoptiontest.Object(t, "Deployment apps/v1\nmetadata: {labels: {karmada.io/managed: 'true'}}"), action: model.ActionLeave},
-		"another hub's":                   {manifest: desired("overwrite"), live: managedBy(managed(defaulted), "another"), action: model.ActionLeave, says: "managed by another hub"},
+		"not there":                   {manifest: desired("abort"), action: model.ActionCreate},
+		"unmanaged, to be left alone": {manifest: desired("abort"), live: adoptiontest.Object(t, "Deployment apps/v1\n"+defaulted), action: model.ActionLeave, says: "Deployment shop/it exists in cluster west already, and is left alone: set conflictResolution of the policy to Overwrite, or annotate the resource with work.karmada.io/conflict-resolution: overwrite"},
+		"unmanaged, to be taken over": {manifest: desired("overwrite"), live: adoptiontest.Object(t, "Deployment apps/v1\n"+defaulted), action: model.ActionTakeOver},
+		"with a copied label only":    {manifest: desired("abort"), live: adoptiontest.Object(t, "Deployment apps/v1\nmetadata: {labels: {karmada.io/managed: 'true'}}"), action: model.ActionLeave},
+		"another hub's":               {manifest: desired("overwrite"), live: managedBy(managed(defaulted), "another"), action: model.ActionLeave, says: "managed by another hub"},
+		"Karmada's": {
+			manifest: desired("overwrite"), live: adoptiontest.Object(t, "Deployment apps/v1\nmetadata: {annotations: {work.karmada.io/name: it-58c}}\n"+defaulted), action: model.ActionLeave,
+			says: "managed by another control plane, by its annotation work.karmada.io/name, and is left alone: release the object from that control plane",
+		},
 		"with marks of another object":    {manifest: desired("abort"), live: labelled(managed(defaulted), model.LabelWork, "x"), action: model.ActionLeave, says: "exists in cluster"},
 		"as it was written":               {manifest: desired("abort"), live: managed(defaulted), before: asWritten, action: model.ActionNone},
 		"as it was written, status apart": {manifest: desired("abort"), live: managed(defaulted + "\nstatus: {replicas: 2}"), before: asWritten, action: model.ActionNone},
