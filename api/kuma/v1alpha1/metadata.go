@@ -94,6 +94,8 @@ const (
 	ReasonGenerating = "Generating"
 	// ReasonUnmanaged means that a resource with the name exists that Fairlead does not manage.
 	ReasonUnmanaged = "Unmanaged"
+	// ReasonConsumersStranded means that mode Exclusive is held back, because it would leave consumers with nothing to reach.
+	ReasonConsumersStranded = "ConsumersStranded"
 )
 
 // Reasons of PortsAgree.

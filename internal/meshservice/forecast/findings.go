@@ -3,7 +3,10 @@ package forecast
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/successor"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
@@ -30,6 +33,36 @@ func tagRouteFindings(policies []kumav1alpha1.Policy, mode model.Mode, ports suc
 		for _, s := range successor.TagReferencesIn(p, ports) {
 			found = append(found, Finding{Object: s.Route, Field: s.Field, Why: s.Why(mode), Remedy: s.Remedy(ports)})
 		}
+	}
+	return found
+}
+
+// exclusiveFindings are what keeps mode Exclusive from coming into force: consumers that it would leave with nothing, and in
+// universal values of kuma.io/service that cannot be the name of a MeshService.
+func (w *MeshState) exclusiveFindings(today, then *snapshot.Engine) []Finding {
+	const holds = "; mode Everywhere is in force until then"
+	var found []Finding
+	alone, nameless := sets.New[string](), sets.New[string]()
+	for _, p := range then.Proxies(w.Mesh.Name) {
+		if !p.Reach.ListsNone() && then.Destinations(p.ID) == 0 && today.Destinations(p.ID) > 0 {
+			alone.Insert(p.Consumer)
+		}
+	}
+	for _, name := range sets.List(alone) {
+		found = append(found, Finding{Object: name, Why: "the consumer would reach nothing in mode Exclusive" + holds, Remedy: desired.StrandedRemedy, New: true})
+	}
+	for _, d := range w.dataplanes {
+		for _, service := range desired.ServicesOf(d, w.Where) {
+			if w.Where.IsUniversal() && !desired.IsMeshServiceName(service) {
+				nameless.Insert(service)
+			}
+		}
+	}
+	for _, name := range sets.List(nameless) {
+		found = append(found, Finding{
+			Object: kumav1alpha1.TagService + " " + name, Why: "no MeshService is generated for the value, which is not valid as its name" + holds,
+			Remedy: "use at most 63 lower-case letters, digits and '-'", New: true,
+		})
 	}
 	return found
 }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -103,6 +104,9 @@ func Compare(w *MeshState, q Scenario) (Forecast, error) {
 	}
 	f.Routes = tagRouteFindings(w.policies, q.Mode, then.Ports(mesh))
 	f.Problems = problemsOf(today.Problems(mesh), then.Problems(mesh), f.Routes)
+	if q.Mode == model.Exclusive && w.Mesh.ModeInForce() != kumav1alpha1.ModeExclusive {
+		f.Problems = append(w.exclusiveFindings(today, then), f.Problems...)
+	}
 	return f, nil
 }
 

@@ -11,10 +11,12 @@ import (
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -85,6 +87,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	r.client, err = kube.NewConsistentClient(mgr, client.CacheOptions{Reader: mgr.GetCache()})
 	if err != nil {
 		return err
+	}
+	// What is read of the switched consumers needs no reconcile.
+	if _, err := mgr.GetCache().GetInformer(ctx, &kumav1alpha1.MeshConsumerSlice{}, cache.BlockUntilSynced(false)); err != nil {
+		return fmt.Errorf("watch MeshConsumerSlices: %w", err)
 	}
 	if err := r.setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err

@@ -30,7 +30,9 @@ func TestGenerationStatus(t *testing.T) {
 	}{
 		"disabled":       {generationStatus{total: 1}, kumav1alpha1.ModeDisabled, "False Disabled meshServices is Disabled: no MeshService is generated"},
 		"to be disabled": {generationStatus{total: 1, generated: 1}, kumav1alpha1.ModeDisabled, "False Disabled meshServices is Disabled: 1 generated MeshService to delete"},
-		"generated":      {generationStatus{total: 3, generated: 2}, kumav1alpha1.ModeExclusive, "True Generated 3 MeshServices, 2 of them generated"},
+		"stranded": {generationStatus{total: 3, generated: 3, stranded: []string{"shop/Deployment/cart"}}, kumav1alpha1.ModeExclusive,
+			"False ConsumersStranded 1 consumer would reach nothing in mode Exclusive: shop/Deployment/cart; list MeshServices in reachableBackendRefs of the Dataplane (annotation kuma.io/reachable-backends of the pod), or if it lists tags only, switch it with `fairlead migrate mesh` in mode ReachableBackendRefs"},
+		"generated": {generationStatus{total: 3, generated: 2}, kumav1alpha1.ModeExclusive, "True Generated 3 MeshServices, 2 of them generated"},
 		"somebody's": {generationStatus{total: 3, generated: 2, blocked: []string{"shop/cart"}}, kumav1alpha1.ModeEverywhere,
 			"False Unmanaged 1 MeshService not managed by Fairlead: shop/cart; delete those that Fairlead should generate"},
 		"generating": {generationStatus{total: 2, generated: 2, pending: []string{"shop/stock", "shop/cart"}}, kumav1alpha1.ModeEverywhere,
@@ -53,6 +55,7 @@ func TestInForce(t *testing.T) {
 	const disabled, exclusive = kumav1alpha1.ModeDisabled, kumav1alpha1.ModeExclusive
 	const everywhere, backends = kumav1alpha1.ModeEverywhere, kumav1alpha1.ModeReachableBackendRefs
 	missing, theirs, odd := generationStatus{pending: []string{"a"}}, generationStatus{blocked: []string{"a"}}, generationStatus{nameless: []string{"a_a"}}
+	alone := generationStatus{stranded: []string{"shop/Deployment/cart"}}
 	for name, c := range map[string]struct {
 		counts   generationStatus
 		asked    kumav1alpha1.Mode
@@ -69,6 +72,8 @@ func TestInForce(t *testing.T) {
 		"where somebody's is":       {theirs, exclusive, everywhere, 2, everywhere},
 		"where somebody's came":     {theirs, exclusive, exclusive, 1, exclusive},
 		"with what has no name":     {odd, exclusive, everywhere, 2, everywhere},
+		"with a stranded consumer":  {alone, exclusive, everywhere, 2, everywhere},
+		"with one, from nothing":    {alone, exclusive, "", 0, everywhere},
 		"modes that leave the tags": {missing, backends, exclusive, 1, backends},
 		"out of Disabled":           {missing, backends, disabled, 1, disabled},
 		"out of Disabled, far":      {missing, exclusive, disabled, 1, disabled},

@@ -63,12 +63,19 @@ func (r *reconciler) reconcileMesh(ctx context.Context, request reconcile.Reques
 			return reconcile.Result{}, err
 		}
 	}
+	var err error
+	if in.stranded, err = r.strandedConsumers(ctx, &mesh); err != nil {
+		return reconcile.Result{}, err
+	}
 	stalled, again := r.stalls.stalled(mesh.Name, len(in.pending), r.now())
 	condition, mode := in.condition(mesh.Mode()), in.nextMode(&mesh, stalled)
 	if mode != mesh.Mode() {
 		condition.Message += fmt.Sprintf("; until then mode %s is in force", mode)
 	}
-	_, err := meshstatus.Apply(ctx, r.client, &mesh, meshstatus.Generation, condition, func(status *kumav1alpha1.MeshStatus) {
+	if len(in.stranded) > 0 {
+		again = strandedRequeueDelay
+	}
+	_, err = meshstatus.Apply(ctx, r.client, &mesh, meshstatus.Generation, condition, func(status *kumav1alpha1.MeshStatus) {
 		status.ObservedGeneration, status.Mode = mesh.Generation, mode
 		status.MeshServices = &kumav1alpha1.MeshServiceCount{Total: int32(len(services.Items))}
 	})
@@ -124,10 +131,11 @@ func (r *reconciler) compareDataplanes(ctx context.Context, mesh string, in *gen
 }
 
 // generationStatus compares the MeshServices of a mesh with the desired ones: pending ones are not generated yet, blocked
-// ones exist unmanaged, nameless ones have no valid name.
+// ones exist unmanaged, nameless ones have no valid name. Stranded are the consumers that mode Exclusive would leave with
+// nothing.
 type generationStatus struct {
-	total, generated           int
-	pending, blocked, nameless []string
+	total, generated                     int
+	pending, blocked, nameless, stranded []string
 }
 
 // compare compares a desired MeshService with the existing one. Without a status it has no VIPs yet, so it is pending.
@@ -165,6 +173,10 @@ func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 	case len(c.pending) > 0:
 		condition.Reason = kumav1alpha1.ReasonGenerating
 		condition.Message = fmt.Sprintf("%s not generated yet: %s", countText(len(c.pending), "MeshService"), namesText(c.pending))
+	case len(c.stranded) > 0:
+		condition.Reason = kumav1alpha1.ReasonConsumersStranded
+		condition.Message = fmt.Sprintf("%s would reach nothing in mode %s: %s; %s",
+			countText(len(c.stranded), "consumer"), kumav1alpha1.ModeExclusive, namesText(c.stranded), desired.StrandedRemedy)
 	default:
 		condition.Status, condition.Reason = metav1.ConditionTrue, kumav1alpha1.ReasonGenerated
 		condition.Message = fmt.Sprintf("%s, %d of them generated", countText(c.total, "MeshService"), c.generated)
@@ -174,13 +186,13 @@ func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 
 // nextMode is the mode for the status, from which Mesh.ModeInForce decides what proxies get. A mesh leaves Disabled when all
 // MeshServices are generated or generation has stalled, so that proxies change once. Exclusive starts when nothing is
-// missing, since it removes the tags; it is not left for a new Service, which would bring all tags back.
+// missing and nobody is stranded, since it removes the tags; it is not left for a new Service, which would bring all tags back.
 func (c *generationStatus) nextMode(mesh *kumav1alpha1.Mesh, stalled bool) kumav1alpha1.Mode {
 	mode, was := mesh.Mode(), mesh.Status.Mode
 	if mode != kumav1alpha1.ModeDisabled && was == kumav1alpha1.ModeDisabled && len(c.pending) > 0 && !stalled {
 		return kumav1alpha1.ModeDisabled
 	}
-	if mode != kumav1alpha1.ModeExclusive || len(c.pending)+len(c.blocked)+len(c.nameless) == 0 {
+	if mode != kumav1alpha1.ModeExclusive || len(c.pending)+len(c.blocked)+len(c.nameless)+len(c.stranded) == 0 {
 		return mode
 	}
 	if was == mode && (mesh.Status.ObservedGeneration == mesh.Generation || len(c.pending) == 0) {

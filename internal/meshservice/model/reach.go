@@ -55,6 +55,25 @@ func (r Reach) reachesTag(mode Mode, service string) bool {
 	return mode != Exclusive && (!r.ServicesSet || slices.Contains(r.Services, service) || slices.Contains(r.Services, "*"))
 }
 
+// ListsNone says that a proxy has an empty list of backends, and so is meant to reach no MeshService.
+func (r Reach) ListsNone() bool { return r.RefsSet && len(r.Refs) == 0 }
+
+// IsStranded says whether a proxy reaches one of the targets by its tag, and in mode Exclusive none of them, without being
+// meant to.
+func (r Reach) IsStranded(targets []Target) bool {
+	if r.ListsNone() {
+		return false
+	}
+	tags := false
+	for _, t := range targets {
+		if r.Reaches(Exclusive, t) {
+			return false
+		}
+		tags = tags || t.Key.Kind == Tag && r.Reaches(Everywhere, t)
+	}
+	return tags
+}
+
 // Selects says whether the reference selects the target.
 func (b BackendRef) Selects(t Target) bool {
 	if b.Kind != t.Key.Kind || (b.Port != 0 && b.Port != t.Key.Port) {

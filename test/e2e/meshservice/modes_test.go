@@ -217,6 +217,34 @@ func TestStoryModes(t *testing.T) {
 	})
 }
 
+// TestExclusiveHolds: a consumer that lists tags only would reach nothing in mode Exclusive. The mode waits for it, and says so.
+func TestExclusiveHolds(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, kumav1alpha1.ModeEverywhere)
+	tag, cluster := s.tag("backend"), s.cluster("backend")
+	s.annotate(t, s.cart.id, kumav1alpha1.AnnotationReachableServices, tag)
+	s.cart.reaches(t, []string{tag}, []string{cluster})
+	s.checkout.reaches(t, []string{tag, cluster}, nil)
+
+	mesh := s.meshObject()
+	s.change(t, mesh, func() { mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: kumav1alpha1.ModeExclusive} })
+	s.until(t, mesh, func() error {
+		return harness.CheckCondition(mesh.Status.Conditions, kumav1alpha1.ConditionGenerated, metav1.ConditionFalse, kumav1alpha1.ReasonConsumersStranded,
+			s.consumer("cart"), "mode Everywhere is in force")
+	})
+	s.enter(t, unfinished, "plan", []string{"--mode", "Exclusive"}, s.consumer("cart")+" - (new) the consumer would reach nothing")
+	s.cart.reaches(t, []string{tag}, []string{cluster})
+	s.checkout.reaches(t, []string{tag, cluster}, nil)
+
+	s.annotate(t, s.cart.id, kumav1alpha1.AnnotationReachableBackends, "kind: MeshService\nlabels: {}\n")
+	for _, p := range []*proxy{s.cart, s.checkout} {
+		p.reaches(t, []string{cluster}, []string{tag})
+	}
+	s.until(t, mesh, func() error {
+		return harness.CheckCondition(mesh.Status.Conditions, kumav1alpha1.ConditionGenerated, metav1.ConditionTrue, kumav1alpha1.ReasonGenerated)
+	})
+}
+
 func (s *stage) annotate(t testing.TB, id model.ProxyID, name, value string) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: id.Name}}

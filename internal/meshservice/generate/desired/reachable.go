@@ -2,14 +2,17 @@ package desired
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // ReachableServices parses the annotation with values of kuma.io/service. An empty list becomes one of an empty name, since
@@ -96,3 +99,29 @@ func checkBackend(ref *kumav1alpha1.ReachableBackendRef) error {
 	}
 	return nil
 }
+
+// ReachOf returns the reach of a Dataplane. A name without a namespace is in its own.
+func ReachOf(dataplane *kumav1alpha1.Dataplane, where ZoneInfo) model.Reach {
+	var reach model.Reach
+	t := dataplane.Spec.Networking.TransparentProxying
+	if t == nil {
+		return reach
+	}
+	reach.Services, reach.ServicesSet = t.ReachableServices, len(t.ReachableServices) > 0
+	refs, set := t.BackendRefs()
+	reach.RefsSet = set
+	for _, ref := range refs {
+		r := model.BackendRef{
+			Kind: model.Kind(ref.Kind), Name: ref.Name, Namespace: ref.Namespace, Labels: ref.Labels, Port: uint32(ptr.Deref(ref.Port, 0)),
+		}
+		if r.Name != "" {
+			r.Namespace = cmp.Or(r.Namespace, ProxyOf(dataplane, where).Namespace)
+		}
+		reach.Refs = append(reach.Refs, r)
+	}
+	return reach
+}
+
+// StrandedRemedy is what to do about a consumer that mode Exclusive would leave with nothing.
+const StrandedRemedy = "list MeshServices in reachableBackendRefs of the Dataplane (annotation " + kumav1alpha1.AnnotationReachableBackends +
+	" of the pod), or if it lists tags only, switch it with `fairlead migrate mesh` in mode " + string(kumav1alpha1.ModeReachableBackendRefs)

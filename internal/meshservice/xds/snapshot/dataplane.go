@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
@@ -51,7 +50,7 @@ func (i *inbound) serves(target intstr.IntOrString) bool {
 func readDataplane(obj *kumav1alpha1.Dataplane, where desired.ZoneInfo) *dataplane {
 	id := desired.ProxyOf(obj, where)
 	d := &dataplane{object: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time, proxy: model.Proxy{
-		ID: id, Labels: obj.Labels, Reach: readReach(obj.Spec.Networking.TransparentProxying, id.Namespace), Consumer: desired.ConsumerIn(obj, where),
+		ID: id, Labels: obj.Labels, Reach: desired.ReachOf(obj, where), Consumer: desired.ConsumerIn(obj, where),
 	}}
 	n := obj.Spec.Networking
 	if t := n.TransparentProxying; t != nil && t.ReachableBackendRefs != nil && t.ReachableBackendRefs.Malformed != "" {
@@ -86,27 +85,6 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where desired.ZoneInfo) *datapla
 		})
 	}
 	return d
-}
-
-// readReach returns the reach of a Dataplane. A name without a namespace is in its own.
-func readReach(t *kumav1alpha1.TransparentProxying, namespace string) model.Reach {
-	var reach model.Reach
-	if t == nil {
-		return reach
-	}
-	reach.Services, reach.ServicesSet = t.ReachableServices, len(t.ReachableServices) > 0
-	refs, set := t.BackendRefs()
-	reach.RefsSet = set
-	for _, ref := range refs {
-		r := model.BackendRef{
-			Kind: model.Kind(ref.Kind), Name: ref.Name, Namespace: ref.Namespace, Labels: ref.Labels, Port: uint32(ptr.Deref(ref.Port, 0)),
-		}
-		if r.Name != "" {
-			r.Namespace = cmp.Or(r.Namespace, namespace)
-		}
-		reach.Refs = append(reach.Refs, r)
-	}
-	return reach
 }
 
 func (d *dataplane) set(w *zoneState, present bool) {

@@ -107,6 +107,17 @@ func (e *Engine) Problems(mesh string) []Problem {
 	return slices.Compact(list)
 }
 
+// Destinations returns how many destinations a proxy has, as of the last Flush.
+func (e *Engine) Destinations(id model.ProxyID) int {
+	e.buildMu.Lock()
+	defer e.buildMu.Unlock()
+	m := e.state.meshes[id.Mesh]
+	if m == nil || m.grouped[id] == nil {
+		return 0
+	}
+	return len(m.grouped[id].reachSet.destinations)
+}
+
 // Explain returns which policies apply to each destination of a proxy, and why, as of the last Flush.
 func (e *Engine) Explain(id model.ProxyID) []Explanation {
 	e.buildMu.Lock()
