@@ -45,7 +45,7 @@ func TestReconnect(t *testing.T) {
 
 	s.Operator.Kill()
 	mesh := s.meshObject()
-	s.change(t, mesh, func() { mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: kumav1alpha1.ModeDisabled} })
+	s.change(t, mesh, func() { mesh.Spec.MeshServices.Mode = kumav1alpha1.ModeReachableBackendRefs })
 	if err := s.operate(t.Context(), "--mesh-insecure", "--mesh-bind-address", address); err != nil {
 		t.Fatal(err)
 	}
