@@ -155,7 +155,10 @@ func (p *passage) setup(mgr ctrl.Manager) error {
 			return fmt.Errorf("set up the xDS server: %w", err)
 		}
 	}
-	reporter := &servedReconciler{client: mgr.GetClient(), where: where, serving: p.options.Serving, ready: publisher.IsServed, problems: publisher.Problems}
+	reporter := &servedReconciler{
+		client: mgr.GetClient(), where: where, serving: p.options.Serving, ready: publisher.IsServed, problems: publisher.Problems,
+		live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
+	}
 	if err := reporter.setup(mgr); err != nil {
 		return fmt.Errorf("set up the report on Meshes: %w", err)
 	}

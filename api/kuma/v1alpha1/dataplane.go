@@ -13,13 +13,13 @@ import (
 // +kubebuilder:metadata:labels="app.kubernetes.io/part-of=fairlead"
 // +kubebuilder:printcolumn:name="MESH",type=string,JSONPath=".metadata.labels.kuma\\.io/mesh",description="The mesh that it is part of."
 // +kubebuilder:printcolumn:name="ADDRESS",type=string,JSONPath=".spec.networking.address",description="Where it is reached."
-// +kubebuilder:printcolumn:name="SERVICES",type=string,JSONPath=".spec.networking.inbound[*].tags.kuma\\.io/service",description="What it serves."
+// +kubebuilder:printcolumn:name="FIRST-SERVICE",type=string,JSONPath=".spec.networking.inbound[*].tags.kuma\\.io/service",description="What its first inbound serves."
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp",description="How long it has existed."
 type Dataplane struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// The mesh that it is part of, as Kuma writes it; the label kuma.io/mesh says the same.
+	// The mesh that it is part of; the label kuma.io/mesh counts before it. Without both, default.
 	// +optional
 	Mesh string `json:"mesh,omitempty"`
 
@@ -32,6 +32,9 @@ type Dataplane struct {
 	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
 }
+
+// MeshField is the mesh as the resource names it outside its labels.
+func (d *Dataplane) MeshField() string { return d.Mesh }
 
 // DataplaneList is a list of Dataplanes.
 //

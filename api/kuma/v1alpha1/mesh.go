@@ -58,6 +58,19 @@ type MeshSpec struct {
 	// How traffic finds its way.
 	// +optional
 	Routing *Routing `json:"routing,omitempty"`
+
+	// Encryption between proxies, as Kuma's users write it. Fairlead does not serve it, and says so in the condition Served.
+	// +optional
+	MTLS *MTLS `json:"mtls,omitempty"`
+}
+
+// MTLS is the encryption between proxies.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type MTLS struct {
+	// The backend that issues certificates. Without it, nothing is encrypted.
+	// +optional
+	EnabledBackend string `json:"enabledBackend,omitempty"`
 }
 
 // Routing is how traffic finds its way.
@@ -99,6 +112,14 @@ type MeshServiceCount struct {
 	// All of them.
 	// +optional
 	Total int32 `json:"total"`
+}
+
+// MTLSBackend is the backend that is to issue certificates, empty without mTLS.
+func (m *Mesh) MTLSBackend() string {
+	if m.Spec.MTLS == nil {
+		return ""
+	}
+	return m.Spec.MTLS.EnabledBackend
 }
 
 // ModeInForce is the mode that proxies are configured by. A mesh leaves Disabled, and enters Exclusive, which removes the tags,

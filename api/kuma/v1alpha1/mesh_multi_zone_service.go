@@ -10,9 +10,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:labels="app.kubernetes.io/part-of=fairlead"
 // +kubebuilder:printcolumn:name="MESH",type=string,JSONPath=".metadata.labels.kuma\\.io/mesh",description="The mesh that it is part of."
-// +kubebuilder:printcolumn:name="HOSTNAMES",type=string,JSONPath=".status.addresses[*].hostname",description="What clients call it."
-// +kubebuilder:printcolumn:name="VIPS",type=string,JSONPath=".status.vips[*].ip",description="The addresses that clients dial."
-// +kubebuilder:printcolumn:name="ZONES",type=string,JSONPath=".status.meshServices[*].zone",description="The zones of its MeshServices."
+// +kubebuilder:printcolumn:name="HOSTNAMES",type=string,JSONPath=".status.columns.hostnames",description="What clients call it."
+// +kubebuilder:printcolumn:name="VIPS",type=string,JSONPath=".status.columns.vips",description="The addresses that clients dial."
+// +kubebuilder:printcolumn:name="ZONES",type=string,JSONPath=".status.columns.zones",description="The zones of its MeshServices."
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp",description="How long it has existed."
 type MeshMultiZoneService struct {
 	metav1.TypeMeta   `json:",inline"`

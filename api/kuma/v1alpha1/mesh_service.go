@@ -16,8 +16,8 @@ import (
 // +kubebuilder:metadata:labels="app.kubernetes.io/part-of=fairlead"
 // +kubebuilder:printcolumn:name="MESH",type=string,JSONPath=".metadata.labels.kuma\\.io/mesh",description="The mesh that it is part of."
 // +kubebuilder:printcolumn:name="ZONE",type=string,JSONPath=".metadata.labels.kuma\\.io/zone",description="The zone that it comes from."
-// +kubebuilder:printcolumn:name="HOSTNAMES",type=string,JSONPath=".status.addresses[*].hostname",description="What clients call it."
-// +kubebuilder:printcolumn:name="VIPS",type=string,JSONPath=".status.vips[*].ip",description="The addresses that clients dial."
+// +kubebuilder:printcolumn:name="HOSTNAMES",type=string,JSONPath=".status.columns.hostnames",description="What clients call it."
+// +kubebuilder:printcolumn:name="VIPS",type=string,JSONPath=".status.columns.vips",description="The addresses that clients dial."
 // +kubebuilder:printcolumn:name="PROXIES",type=integer,JSONPath=".status.dataplaneProxies.total",description="How many proxies serve it."
 // +kubebuilder:printcolumn:name="HEALTHY",type=integer,JSONPath=".status.dataplaneProxies.healthy",description="How many of them are well."
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp",description="How long it has existed."
@@ -161,6 +161,25 @@ type ServiceStatus struct {
 	// +listType=atomic
 	// +optional
 	VIPs []VIP `json:"vips,omitempty"`
+
+	// The lists as text: kubectl get shows only the first item of a list.
+	// +optional
+	Columns ServiceColumns `json:"columns,omitzero"`
+}
+
+// ServiceColumns are lists as text, for kubectl get.
+type ServiceColumns struct {
+	// The hostnames of the addresses.
+	// +optional
+	Hostnames string `json:"hostnames,omitempty"`
+
+	// The VIPs.
+	// +optional
+	VIPs string `json:"vips,omitempty"`
+
+	// The zones of the MeshServices of a MeshMultiZoneService.
+	// +optional
+	Zones string `json:"zones,omitempty"`
 }
 
 // ServiceStatus is the part of the status that both kinds of services have.

@@ -13,7 +13,7 @@ import (
 // +kubebuilder:metadata:labels="app.kubernetes.io/part-of=fairlead"
 // +kubebuilder:printcolumn:name="FOR",type=string,JSONPath=".spec.targetRef.kind",description="Which proxies it is for."
 // +kubebuilder:printcolumn:name="NAME-OF-TARGET",type=string,JSONPath=".spec.targetRef.name",description="Name of what it is for."
-// +kubebuilder:printcolumn:name="TO",type=string,JSONPath=".spec.to[*].targetRef.name",description="The destinations that it names."
+// +kubebuilder:printcolumn:name="TO",type=string,JSONPath=".status.columns.to",description="The destinations that it names."
 // +kubebuilder:printcolumn:name="RESOLVED",type=string,JSONPath=".status.conditions[?(@.type==\"Resolved\")].status",description="Whether it refers to something."
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp",description="How long it has existed."
 type MeshTCPRoute struct {

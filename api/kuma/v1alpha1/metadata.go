@@ -156,4 +156,8 @@ const (
 	ReasonNotServed = "NotServed"
 	// ReasonIncomplete means that a part of the configuration could not be built.
 	ReasonIncomplete = "Incomplete"
+	// ReasonMTLSNotServed means that the Mesh has mTLS enabled, which proxies are not configured for.
+	ReasonMTLSNotServed = "MTLSNotServed"
+	// ReasonNoStatusSubresource is the reason of the event on a Mesh whose CRD has no status subresource.
+	ReasonNoStatusSubresource = "NoStatusSubresource"
 )

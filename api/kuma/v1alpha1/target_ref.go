@@ -41,12 +41,19 @@ type ClientRules struct {
 	Rules []apiextensionsv1.JSON `json:"rules,omitempty"`
 }
 
-// PolicyReport is the status of a policy.
+// PolicyReport is the mesh and the status of a policy.
 type PolicyReport struct {
+	// The mesh that it is part of; the label kuma.io/mesh counts before it. Without both, default.
+	// +optional
+	Mesh string `json:"mesh,omitempty"`
+
 	// What was last seen of it. Written by Fairlead only.
 	// +optional
 	Status PolicyStatus `json:"status,omitzero"`
 }
+
+// MeshField is the mesh as the resource names it outside its labels.
+func (r *PolicyReport) MeshField() string { return r.Mesh }
 
 // PolicyStatus is the status of the policy.
 func (r *PolicyReport) PolicyStatus() *PolicyStatus { return &r.Status }
@@ -202,4 +209,15 @@ type PolicyStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Lists as text: kubectl get shows only the first item of a list.
+	// +optional
+	Columns PolicyColumns `json:"columns,omitzero"`
+}
+
+// PolicyColumns are lists as text, for kubectl get.
+type PolicyColumns struct {
+	// The destinations of the entries, by name, or else by labels or kind.
+	// +optional
+	To string `json:"to,omitempty"`
 }

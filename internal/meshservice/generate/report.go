@@ -38,9 +38,10 @@ func (r *reconciler) applyPolicyStatus(ctx context.Context, there policy.Policy,
 	now := before.DeepCopy()
 	now.ObservedGeneration, resolved.ObservedGeneration = there.GetGeneration(), there.GetGeneration()
 	meta.SetStatusCondition(&now.Conditions, resolved)
+	now.Columns = desired.PolicyColumns(there)
 	own := kumav1alpha1.PolicyStatus{
-		ObservedGeneration: now.ObservedGeneration,
-		Conditions:         []metav1.Condition{*meta.FindStatusCondition(now.Conditions, resolved.Type)},
+		ObservedGeneration: now.ObservedGeneration, Columns: now.Columns,
+		Conditions: []metav1.Condition{*meta.FindStatusCondition(now.Conditions, resolved.Type)},
 	}
 	return applyStatus(ctx, r.client, there, *before, own, *now)
 }

@@ -96,6 +96,7 @@ func (r *reconciler) reconcileMeshService(ctx context.Context, key client.Object
 	if err := r.assignHostnames(ctx, now); err != nil {
 		return err
 	}
+	desired.SetColumns(now.ServiceStatus(), nil)
 	return applyStatus(ctx, r.client, &service, service.Status, now.Status, now.Status)
 }
 
@@ -131,6 +132,11 @@ func (r *reconciler) reconcileMultiZone(ctx context.Context, key client.ObjectKe
 	if err := r.assignHostnames(ctx, now); err != nil {
 		return err
 	}
+	var zones []string
+	for _, service := range now.Status.MeshServices {
+		zones = append(zones, service.Zone)
+	}
+	desired.SetColumns(now.ServiceStatus(), zones)
 	return applyStatus(ctx, r.client, &there, there.Status, now.Status, now.Status)
 }
 

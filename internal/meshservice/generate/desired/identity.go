@@ -76,9 +76,13 @@ func LabelsOf(object metav1.Object, where ZoneInfo) map[string]string {
 	return labels
 }
 
-// MeshOf returns the mesh of a resource.
+// MeshOf returns the mesh of a resource: that of its label, or else of its field mesh if the kind has one, or else default.
 func MeshOf(object metav1.Object) string {
-	return cmp.Or(object.GetLabels()[kumav1alpha1.LabelMesh], kumav1alpha1.DefaultMesh)
+	field := ""
+	if named, has := object.(interface{ MeshField() string }); has {
+		field = named.MeshField()
+	}
+	return cmp.Or(object.GetLabels()[kumav1alpha1.LabelMesh], field, kumav1alpha1.DefaultMesh)
 }
 
 // IsManaged says whether Fairlead manages a resource.

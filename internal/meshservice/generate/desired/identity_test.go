@@ -52,3 +52,25 @@ func TestIdentityOf(t *testing.T) {
 		})
 	}
 }
+
+func TestMeshOf(t *testing.T) {
+	labelled := metav1.ObjectMeta{Labels: map[string]string{kumav1alpha1.LabelMesh: "label"}}
+	for name, c := range map[string]struct {
+		object metav1.Object
+		want   string
+	}{
+		"nothing":                 {&kumav1alpha1.Dataplane{}, "default"},
+		"label":                   {&kumav1alpha1.Dataplane{ObjectMeta: labelled}, "label"},
+		"field":                   {&kumav1alpha1.Dataplane{Mesh: "field"}, "field"},
+		"label before field":      {&kumav1alpha1.Dataplane{ObjectMeta: labelled, Mesh: "field"}, "label"},
+		"field of a policy":       {&kumav1alpha1.MeshTimeout{PolicyReport: kumav1alpha1.PolicyReport{Mesh: "field"}}, "field"},
+		"policy, label and field": {&kumav1alpha1.MeshHTTPRoute{ObjectMeta: labelled, PolicyReport: kumav1alpha1.PolicyReport{Mesh: "field"}}, "label"},
+		"kind without the field":  {&kumav1alpha1.MeshService{ObjectMeta: labelled}, "label"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := MeshOf(c.object); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
