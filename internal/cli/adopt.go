@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -21,13 +22,16 @@ func newAdoptCommand(c *connect.Flags, streams Streams) *cobra.Command {
 	var selector string
 	a := takeover.Takeover{KindNamed: connect.MappingFor, Kinds: takeover.DefaultKinds()}
 	cmd := &cobra.Command{
-		Use:   "adopt --cluster NAME -n NAMESPACE",
+		Use:   "adopt [TYPE NAME...] --cluster NAME -n NAMESPACE",
 		Short: "Bring existing resources of a cluster under the management of the hub",
-		Long: `Bring the resources in a namespace of a cluster under the management of the hub.
+		Long: `Bring resources of a cluster under the management of the hub: all of some kinds in a namespace, or those that are named.
 
 The command copies the resources to the same namespace of the hub, without the fields that the cluster has set. Last, it
 writes one PropagationPolicy with conflictResolution Overwrite, which takes the resources over in the cluster. No pod
 restarts, and nothing in the cluster changes before the policy is written.
+
+Resources are named as for kubectl, by TYPE NAME or TYPE/NAME. Cluster-scoped resources, such as a ClusterRole, have to be
+named. A ClusterPropagationPolicy takes them over.
 
 Resources that the hub has already are not changed, so the command can be interrupted and run again. Resources that another
 hub manages, or that have a controller in the cluster, are left out. The copies must not start pods on the hub: use a hub
@@ -36,11 +40,22 @@ without controllers for workloads.
 With -o yaml the command prints the resources and the policy instead of writing them; ` + "`fairlead plan pp NAME`" + ` shows what
 the policy does.`,
 		Example: `  fairlead adopt --cluster west -n shop
+  fairlead adopt deployment/cart service/cart --cluster west -n shop
+  fairlead adopt clusterrole cart --cluster west
   fairlead adopt --cluster west -n shop --kind deployments,services -l app=cart --with-dependencies --yes
   fairlead adopt --cluster west -n shop -o yaml`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
+			_, err := objectNames(cmd, args)
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
+			if a.Named, err = objectNames(cmd, args); err != nil {
+				return err
+			}
+			if flags := cmd.Flags(); len(a.Named) > 0 && (flags.Changed("kind") || flags.Changed("selector")) {
+				return console.UsageErrorf("--kind and -l select resources, and %s names them: leave out one of the two", strings.Join(args, " "))
+			}
 			if a.Selector, err = labels.Parse(selector); err != nil {
 				return console.UsageErrorf("-l %s is not a selector: %v", selector, err)
 			}
@@ -67,7 +82,7 @@ the policy does.`,
 			if format == render.YAML {
 				return printDraft(streams.Out, draft)
 			}
-			return adoptNamespace(hub, cmd, streams, &confirm, a, draft)
+			return adopt(hub, cmd, streams, &confirm, a, draft)
 		},
 	}
 	flags := cmd.Flags()
@@ -76,22 +91,58 @@ the policy does.`,
 	flags.StringVarP(&selector, "selector", "l", "", "label selector of the resources to adopt, as kubectl takes it")
 	flags.BoolVar(&a.WithDependencies, "with-dependencies", false,
 		"also adopt the ConfigMaps, Secrets, PersistentVolumeClaims and ServiceAccounts that pods refer to")
-	flags.StringVar(&a.Policy, "policy", "", "name of the PropagationPolicy (default adopted-CLUSTER)")
+	flags.StringVar(&a.Policy, "policy", "", "name of the PropagationPolicy and the ClusterPropagationPolicy (default adopted-CLUSTER)")
 	format.AddFlag(cmd, render.YAML)
 	confirm.AddFlag(cmd)
 	_ = cmd.MarkFlagRequired("cluster")
 	return cmd
 }
 
-// adoptNamespace shows what is to be written, asks, and writes it.
-func adoptNamespace(c *connect.Cluster, cmd *cobra.Command, streams Streams, confirm *console.Confirmation, a takeover.Takeover, draft takeover.Draft) error {
-	policy := fmt.Sprintf("propagationpolicy.policy.karmada.io/%s", a.Policy)
+// objectNames reads TYPE NAME..., or TYPE/NAME..., as kubectl does.
+func objectNames(cmd *cobra.Command, args []string) ([]takeover.Name, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	wrong := console.UsageErrorf("%s takes TYPE NAME... or TYPE/NAME..., but got %q; for all resources of a kind, give --kind%s", cmd.CommandPath(), strings.Join(args, " "), usageHint(cmd))
+	var names []takeover.Name
+	if kind := args[0]; !strings.Contains(kind, "/") {
+		for _, name := range args[1:] {
+			if name == "" || strings.Contains(name, "/") {
+				return nil, wrong
+			}
+			names = append(names, takeover.Name{Kind: kind, Name: name})
+		}
+		if len(names) == 0 {
+			return nil, wrong
+		}
+		return names, nil
+	}
+	for _, arg := range args {
+		kind, name, _ := strings.Cut(arg, "/")
+		if kind == "" || name == "" || strings.Contains(name, "/") {
+			return nil, wrong
+		}
+		names = append(names, takeover.Name{Kind: kind, Name: name})
+	}
+	return names, nil
+}
+
+// adopt shows what is to be written, asks, and writes it.
+func adopt(c *connect.Cluster, cmd *cobra.Command, streams Streams, confirm *console.Confirmation, a takeover.Takeover, draft takeover.Draft) error {
 	printAdoption(streams.Out, a, draft)
-	switch {
-	case draft.Policy == nil:
+	if len(draft.Policies) == 0 {
 		return nil
-	case draft.Complete():
-		fmt.Fprintf(streams.Out, "%s: the hub has all of it already\n", policy)
+	}
+	var policies, progress []string
+	for _, p := range draft.Policies {
+		kind, status := "propagationpolicy", fmt.Sprintf("fairlead status pp %s -n %s", a.Policy, a.Namespace)
+		if p.Object.GetNamespace() == "" {
+			kind, status = "clusterpropagationpolicy", "fairlead status cpp "+a.Policy
+		}
+		policies, progress = append(policies, kind+".policy.karmada.io/"+a.Policy), append(progress, status)
+	}
+	if draft.Complete() {
+		fmt.Fprintf(streams.Out, "%s: the hub has all of it already\n", strings.Join(policies, ", "))
 		return nil
 	}
 	ctx := cmd.Context()
@@ -106,8 +157,8 @@ func adoptNamespace(c *connect.Cluster, cmd *cobra.Command, streams Streams, con
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(streams.Out, "%s: %s written, %d on the hub before\n", policy, render.Count(copied.Written, "template"), len(draft.Present)+copied.Overtaken)
-	fmt.Fprintf(streams.Out, "To see the progress: fairlead status pp %s -n %s\n", a.Policy, a.Namespace)
+	fmt.Fprintf(streams.Out, "%s: %s written, %d on the hub before\n", strings.Join(policies, ", "), render.Count(copied.Written, "template"), len(draft.Present)+copied.Overtaken)
+	fmt.Fprintf(streams.Out, "To see the progress: %s\n", strings.Join(progress, "; "))
 	if n := len(copied.Refused); n > 0 {
 		return fmt.Errorf("the hub did not accept %s: correct them and run it again", render.Count(n, "template"))
 	}
@@ -115,12 +166,23 @@ func adoptNamespace(c *connect.Cluster, cmd *cobra.Command, streams Streams, con
 }
 
 func printAdoption(w io.Writer, a takeover.Takeover, draft takeover.Draft) {
-	if draft.Policy == nil {
-		fmt.Fprintf(w, "There is nothing to adopt in namespace %s of cluster %s.\n", a.Namespace, a.Cluster)
+	where := fmt.Sprintf("namespace %s of cluster %s", a.Namespace, a.Cluster)
+	if draft.HasClusterScoped() {
+		where = "cluster " + a.Cluster
+	}
+	if len(draft.Policies) == 0 {
+		fmt.Fprintf(w, "There is nothing to adopt in %s.\n", where)
 	} else {
-		render.Paragraph(w, fmt.Sprintf("Namespace %s of cluster %s: %s to write to the hub, %d there already, %d left out. "+
-			"PropagationPolicy %s takes over what runs, and no other cluster gets it.",
-			a.Namespace, a.Cluster, render.Count(len(draft.Templates), "template"), len(draft.Present), len(draft.Skipped), a.Policy))
+		var policies []string
+		for _, p := range draft.Policies {
+			policies = append(policies, p.Object.GetObjectKind().GroupVersionKind().Kind+" "+p.Object.GetName())
+		}
+		verb := "takes"
+		if len(policies) > 1 {
+			verb = "take"
+		}
+		render.Paragraph(w, fmt.Sprintf("%s: %s to write to the hub, %d there already, %d left out. %s %s over what runs, and no other cluster gets it.",
+			strings.ToUpper(where[:1])+where[1:], render.Count(len(draft.Templates), "template"), len(draft.Present), len(draft.Skipped), strings.Join(policies, " and "), verb))
 	}
 	render.PrintList(w, render.Text, []string{"KIND", "TO WRITE", "THERE ALREADY", "LEFT OUT"}, draft.Counts(), func(c takeover.Count) []string {
 		return []string{c.Kind, strconv.Itoa(c.Templates), strconv.Itoa(c.Present), strconv.Itoa(c.LeftOut)}

@@ -53,11 +53,8 @@ func (m *Client) List(ctx context.Context, mapping *meta.RESTMapping, namespace 
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(mapping.GroupVersionKind.Kind + "List"))
 		err := m.API.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(pageSize), client.Continue(next))
-		if rule := missingRule(err); rule != "" {
-			return nil, fmt.Errorf(`list %s in cluster %s: %w: add the rule %s to a ClusterRole of the cluster with the label %s: "true"`, mapping.Resource.Resource, m.Name, err, rule, model.LabelMemberRole)
-		}
 		if err != nil {
-			return nil, fmt.Errorf("list %s in cluster %s: %w", mapping.Resource.Resource, m.Name, err)
+			return nil, m.requestError("list "+mapping.Resource.Resource, err)
 		}
 		for i := range list.Items {
 			all = append(all, &list.Items[i])
@@ -66,6 +63,32 @@ func (m *Client) List(ctx context.Context, mapping *meta.RESTMapping, namespace 
 			return all, nil
 		}
 	}
+}
+
+// GetNamed gets one object, whose namespace counts if its kind has namespaces.
+func (m *Client) GetNamed(ctx context.Context, mapping *meta.RESTMapping, namespace, name string) (*unstructured.Unstructured, error) {
+	like := &unstructured.Unstructured{}
+	like.SetGroupVersionKind(mapping.GroupVersionKind)
+	like.SetName(name)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		like.SetNamespace(namespace)
+	}
+	live, err := m.Get(ctx, like)
+	switch {
+	case err != nil:
+		return nil, m.requestError(fmt.Sprintf("get %s %s", like.GetKind(), model.NameOf(like)), err)
+	case live == nil:
+		return nil, fmt.Errorf("%s %s does not exist in cluster %s", like.GetKind(), model.NameOf(like), m.Name)
+	}
+	return live, nil
+}
+
+// requestError is the error of a request of a command, with the rule that is missing if it was forbidden.
+func (m *Client) requestError(request string, err error) error {
+	if rule := missingRule(err); rule != "" {
+		return fmt.Errorf(`%s in cluster %s: %w: add the rule %s to a ClusterRole of the cluster with the label %s: "true"`, request, m.Name, err, rule, model.LabelMemberRole)
+	}
+	return fmt.Errorf("%s in cluster %s: %w", request, m.Name, err)
 }
 
 // Dependencies gets the objects that the pods of workloads require, as far as they exist.

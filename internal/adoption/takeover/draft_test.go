@@ -61,7 +61,7 @@ func TestDraft(t *testing.T) {
 		t.Error(diff)
 	}
 
-	p := d.policyFor("west", "shop", "adopted-west")
+	p := d.policyFor("west", "shop", "adopted-west").(*policyv1alpha1.PropagationPolicy)
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{LabelAdoptedFrom: "west"}}
 	selectors := []policyv1alpha1.ResourceSelector{
 		{APIVersion: "apps/v1", Kind: "Deployment", LabelSelector: selector}, {APIVersion: "v1", Kind: "Service", LabelSelector: selector},
@@ -73,7 +73,40 @@ func TestDraft(t *testing.T) {
 		t.Errorf("it says %+v", p.Spec)
 	}
 	before := []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", Name: "mine"}, selectors[1]}
-	if diff := cmp.Diff(append(before, selectors[0]), d.selectors("west", before)); diff != "" {
+	if diff := cmp.Diff(append(before, selectors[0]), d.selectors("west", true, before)); diff != "" {
 		t.Errorf("what the policy took before: %s", diff)
+	}
+	if p := d.policyFor("west", "", "adopted-west"); p != nil {
+		t.Errorf("without cluster-scoped resources: %v", p)
+	}
+}
+
+// Cluster-scoped resources have a policy of their own, which takes nothing else.
+func TestDraftOfClusterScoped(t *testing.T) {
+	role := adoptiontest.Object(t, "ClusterRole rbac.authorization.k8s.io/v1\nrules: []")
+	role.SetNamespace("")
+	d := newDraft("west", "hub", []*unstructured.Unstructured{role, adoptiontest.Object(t, "Service v1")}, present{})
+	p := d.policyFor("west", "", "adopted-west").(*policyv1alpha1.ClusterPropagationPolicy)
+	want := []policyv1alpha1.ResourceSelector{{
+		APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelAdoptedFrom: "west"}},
+	}}
+	if diff := cmp.Diff(want, p.Spec.ResourceSelectors); diff != "" || p.Kind != "ClusterPropagationPolicy" || p.Namespace != "" || p.Labels[LabelAdoptedFrom] != "west" {
+		t.Errorf("%+v (-want +got)\n%s", p.ObjectMeta, diff)
+	}
+	for name, c := range map[string]struct {
+		draft Draft
+		want  bool
+	}{
+		"a template":              {d, true},
+		"one that is there":       {Draft{Present: []passage.Object{{Kind: "ClusterRole", Name: "it"}}}, true},
+		"one that is left out":    {Draft{Skipped: []Skipped{{Object: passage.Object{Kind: "Node", Name: "it"}}}}, true},
+		"nothing but a namespace": {newDraft("west", "hub", []*unstructured.Unstructured{adoptiontest.Object(t, "Service v1")}, present{}), false},
+	} {
+		if got := c.draft.HasClusterScoped(); got != c.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+	if own := specOf(d.policyFor("west", "shop", "adopted-west")).ResourceSelectors; len(own) != 1 || own[0].Kind != "Service" {
+		t.Errorf("the policy of the namespace selects %v", own)
 	}
 }

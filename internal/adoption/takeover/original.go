@@ -57,7 +57,12 @@ func skipReason(live *unstructured.Unstructured, hub string) string {
 	if policy.IsClusterLocal(model.TemplateOf(live)) {
 		return "local to each cluster"
 	}
-	if live.GroupVersionKind().GroupKind().String() != "Secret" {
+	switch kind := live.GroupVersionKind(); {
+	case kind.Group == "admissionregistration.k8s.io" || kind.Group == "apiregistration.k8s.io":
+		return "the copy would be in force on the hub"
+	case kind.GroupKind().String() == "Node":
+		return "local to each cluster"
+	case kind.GroupKind().String() != "Secret":
 		return ""
 	}
 	switch kind, _, _ := unstructured.NestedString(live.Object, "type"); {

@@ -87,6 +87,12 @@ func TestUnadoptable(t *testing.T) {
 		"managed, and being deleted":         {"Deployment apps/v1\n" + strings.Replace(mark, "{labels", "{deletionTimestamp: '2026-01-01T00:00:00Z', labels", 1) + "x}}", "the object is being deleted"},
 		"a release":                          {"Secret v1\ntype: helm.sh/release.v1", "release record of Helm"},
 		"a Secret of ours":                   {"Secret v1\ntype: Opaque", ""},
+		"a webhook, which the hub would call": {
+			"MutatingWebhookConfiguration admissionregistration.k8s.io/v1", "the copy would be in force on the hub",
+		},
+		"an API, which the hub would serve": {"APIService apiregistration.k8s.io/v1", "the copy would be in force on the hub"},
+		"a node":                            {"Node v1", "local to each cluster"},
+		"a role":                            {"ClusterRole rbac.authorization.k8s.io/v1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := skipReason(adoptiontest.Object(t, c.live), "h"); got != c.want {

@@ -1,4 +1,4 @@
-// Package takeover drafts templates and a policy for what a cluster runs already.
+// Package takeover drafts templates and policies for what a cluster runs already.
 package takeover
 
 import (
@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
@@ -34,15 +33,20 @@ func DefaultKinds() []string {
 // Takeover selects the objects of a cluster that the hub is to manage.
 type Takeover struct {
 	Cluster, Namespace string
+	// Named are the objects, by name. If there are none, they are selected by Kinds and Selector.
+	Named []Name
 	// Kinds as users write them, and how they are resolved.
 	Kinds     []string
 	KindNamed func(meta.RESTMapper, string) (*meta.RESTMapping, error)
 	Selector  labels.Selector
 	// WithDependencies includes the ConfigMaps, Secrets and other objects that pods require.
 	WithDependencies bool
-	// Policy is the name of the PropagationPolicy to write.
+	// Policy is the name of the PropagationPolicy to write, and of the ClusterPropagationPolicy for cluster-scoped objects.
 	Policy string
 }
+
+// Name is the kind of an object, as users write it, and its name.
+type Name struct{ Kind, Name string }
 
 // Draft reads the cluster and the hub, and writes nothing.
 func (a Takeover) Draft(ctx context.Context, hub client.Client) (Draft, error) {
@@ -69,7 +73,7 @@ func (a Takeover) draftFrom(ctx context.Context, hub client.Reader, m *member.Cl
 	if err != nil {
 		return Draft{}, err
 	}
-	if len(found) == 0 {
+	if len(found) == 0 && len(a.Named) == 0 {
 		if err := requireNamespace(ctx, m, a.Namespace); err != nil {
 			return Draft{}, err
 		}
@@ -79,12 +83,17 @@ func (a Takeover) draftFrom(ctx context.Context, hub client.Reader, m *member.Cl
 		return Draft{}, err
 	}
 	d := newDraft(a.Cluster, id, found, has)
-	if len(d.Templates)+len(d.Present) == 0 {
-		return d, nil
+	for _, namespace := range []string{a.Namespace, ""} {
+		if wanted := d.policyFor(a.Cluster, namespace, a.Policy); wanted != nil {
+			merged, err := a.mergePolicy(ctx, hub, d, wanted)
+			if err != nil {
+				return Draft{}, err
+			}
+			d.Policies = append(d.Policies, merged)
+		}
 	}
-	d.Policy = d.policyFor(a.Cluster, a.Namespace, a.Policy)
-	if err := a.mergePolicy(ctx, hub, &d); err != nil {
-		return Draft{}, err
+	if len(d.Policies) == 0 || !d.Policies[0].isNamespaced() {
+		return d, nil
 	}
 	err = hub.Get(ctx, client.ObjectKey{Name: a.Namespace}, model.NewMetadata(corev1.SchemeGroupVersion.WithKind("Namespace")))
 	d.NewNamespace = apierrors.IsNotFound(err)
@@ -115,13 +124,28 @@ func (a Takeover) findObjects(ctx context.Context, m *member.Client, mapper meta
 			all = append(all, o)
 		}
 	}
-	for _, name := range a.Kinds {
-		mapping, err := a.KindNamed(mapper, name)
+	kinds := a.Kinds
+	if len(a.Named) > 0 {
+		kinds = nil
+	}
+	for _, named := range a.Named {
+		mapping, err := a.mappingOf(mapper, m.Name, named.Kind)
 		if err != nil {
-			return nil, fmt.Errorf("cluster %s has no kind %q: %w", m.Name, name, err)
+			return nil, err
 		}
-		if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-			return nil, fmt.Errorf("%s are cluster-scoped: only namespaced resources can be adopted", mapping.Resource.Resource)
+		o, err := m.GetNamed(ctx, mapping, a.Namespace, named.Name)
+		if err != nil {
+			return nil, err
+		}
+		add(o)
+	}
+	for _, name := range kinds {
+		mapping, err := a.mappingOf(mapper, m.Name, name)
+		if err != nil {
+			return nil, err
+		}
+		if kind := mapping.Resource.Resource; mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+			return nil, fmt.Errorf("%s are cluster-scoped, and adopted by name only: name them, such as `fairlead adopt %s NAME --cluster %s`", kind, kind, m.Name)
 		}
 		found, err := m.List(ctx, mapping, a.Namespace, a.Selector)
 		if err != nil {
@@ -142,6 +166,14 @@ func (a Takeover) findObjects(ctx context.Context, m *member.Client, mapper meta
 		add(o)
 	}
 	return all, nil
+}
+
+func (a Takeover) mappingOf(mapper meta.RESTMapper, cluster, kind string) (*meta.RESTMapping, error) {
+	mapping, err := a.KindNamed(mapper, kind)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s has no kind %q: %w", cluster, kind, err)
+	}
+	return mapping, nil
 }
 
 // listPresent lists the resources of the hub of the same kinds, in the same namespaces.
@@ -173,22 +205,21 @@ func listPresent(ctx context.Context, hub client.Reader, like []*unstructured.Un
 }
 
 // mergePolicy adds to the existing policy, if that was created for the same cluster.
-func (a Takeover) mergePolicy(ctx context.Context, hub client.Reader, d *Draft) error {
-	have := &policyv1alpha1.PropagationPolicy{}
-	err := hub.Get(ctx, client.ObjectKeyFromObject(d.Policy), have)
+func (a Takeover) mergePolicy(ctx context.Context, hub client.Reader, d Draft, wanted client.Object) (Policy, error) {
+	named := Policy{Object: wanted}
+	have, err := getPolicy(ctx, hub, wanted)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil
+		return named, nil
 	case meta.IsNoMatchError(err):
-		return errors.New("the hub has no PropagationPolicies: install its CRDs with `fairlead crds install`")
+		return Policy{}, errors.New("the hub has no PropagationPolicies: install its CRDs with `fairlead crds install`")
 	case err != nil:
-		return fmt.Errorf("get PropagationPolicy %s/%s: %w", a.Namespace, a.Policy, err)
-	case have.Labels[LabelAdoptedFrom] != a.Cluster:
-		return fmt.Errorf("PropagationPolicy %s/%s exists already, and was not created for resources adopted from cluster %s: give another name with --policy", a.Namespace, a.Policy, a.Cluster)
+		return Policy{}, fmt.Errorf("get %s: %w", named, err)
+	case have.GetLabels()[LabelAdoptedFrom] != a.Cluster:
+		return Policy{}, fmt.Errorf("%s exists already, and was not created for resources adopted from cluster %s: give another name with --policy", named, a.Cluster)
 	}
-	have.TypeMeta = d.Policy.TypeMeta
-	before := len(have.Spec.ResourceSelectors)
-	have.Spec.ResourceSelectors = d.selectors(a.Cluster, have.Spec.ResourceSelectors)
-	d.Policy, d.policyWritten = have, before == len(have.Spec.ResourceSelectors)
-	return nil
+	spec := specOf(have)
+	before := len(spec.ResourceSelectors)
+	spec.ResourceSelectors = d.selectors(a.Cluster, named.isNamespaced(), spec.ResourceSelectors)
+	return Policy{Object: have, written: before == len(spec.ResourceSelectors)}, nil
 }

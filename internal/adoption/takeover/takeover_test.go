@@ -58,6 +58,15 @@ func takeover(changes ...func(*Takeover)) Takeover {
 
 func kinds(names ...string) func(*Takeover) { return func(a *Takeover) { a.Kinds = names } }
 
+// named are pairs of a kind and a name.
+func named(names ...string) func(*Takeover) {
+	return func(a *Takeover) {
+		for i := 0; i < len(names); i += 2 {
+			a.Named = append(a.Named, Name{names[i], names[i+1]})
+		}
+	}
+}
+
 func withDependencies(a *Takeover) { a.WithDependencies = true }
 
 func (s *stage) tryDraft(t *testing.T, a Takeover) (Draft, error) {
@@ -67,6 +76,7 @@ func (s *stage) tryDraft(t *testing.T, a Takeover) (Draft, error) {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}, meta.RESTScopeRoot)
 	return a.draftFrom(t.Context(), s.hub, &member.Client{Name: "west", API: s.west}, mapper)
 }
 
@@ -143,7 +153,10 @@ func TestDraftSelects(t *testing.T) {
 		"by label": {func(a *Takeover) {
 			a.Selector, a.Kinds = labels.SelectorFromSet(labels.Set{"app": "cart"}), []string{"services", "deployments"}
 		}, "Deployment shop/it"},
-		"another namespace": {func(a *Takeover) { a.Namespace = "pay" }, ""},
+		"another namespace":              {func(a *Takeover) { a.Namespace = "pay" }, ""},
+		"by name":                        {named("services", "it"), "Service shop/it"},
+		"by name, in their order":        {named("services", "it", "deployment", "it", "service", "it"), "Service shop/it, Deployment shop/it"},
+		"by name, with its dependencies": {func(a *Takeover) { named("deployments", "it")(a); withDependencies(a) }, "Deployment shop/it, ConfigMap shop/it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -151,13 +164,52 @@ func TestDraftSelects(t *testing.T) {
 			if got := namesOf(d.Templates); got != c.want {
 				t.Errorf("got %s", got)
 			}
-			if (d.Policy != nil) != (c.want != "") || d.Complete() || d.NewNamespace != (c.want != "") {
-				t.Errorf("policy %v, complete %t, new namespace %t", d.Policy, d.Complete(), d.NewNamespace)
+			if (len(d.Policies) == 1) != (c.want != "") || d.Complete() || d.NewNamespace != (c.want != "") {
+				t.Errorf("policies %v, complete %t, new namespace %t", d.Policies, d.Complete(), d.NewNamespace)
 			}
 			if len(s.hub.Writes)+len(s.west.Writes) > 0 {
 				t.Errorf("a draft has written %v, %v", s.hub.Writes, s.west.Writes)
 			}
 		})
+	}
+}
+
+// Cluster-scoped resources are adopted by name, with a policy of their own, and need no namespace on the hub.
+func TestDraftOfNamedClusterScoped(t *testing.T) {
+	s := newStage(t)
+	class := adoptiontest.Object(t, "PriorityClass scheduling.k8s.io/v1\nvalue: 7")
+	class.SetNamespace("")
+	if err := s.west.Create(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	check := func(d Draft, policies string, written []string) {
+		t.Helper()
+		var names []string
+		for _, p := range d.Policies {
+			names = append(names, p.String())
+		}
+		if got := strings.Join(names, ", "); got != policies {
+			t.Errorf("got %s", got)
+		}
+		s.hub.Writes = nil
+		if _, err := s.write(t, d); err != nil || !slices.Equal(s.hub.Writes, written) {
+			t.Errorf("got %v, %v", s.hub.Writes, err)
+		}
+	}
+	only := s.draft(t, named("priorityclasses", "it"))
+	objects, err := only.Objects()
+	if err != nil || namesOf(objects) != "PriorityClass it, ClusterPropagationPolicy adopted-west" {
+		t.Errorf("got %s, %v", namesOf(objects), err)
+	}
+	if _, found := objects[1].Object["metadata"].(map[string]any)["namespace"]; found {
+		t.Errorf("got %v", objects[1].Object["metadata"])
+	}
+	check(only, "ClusterPropagationPolicy adopted-west", []string{"create PriorityClass it", "create ClusterPropagationPolicy adopted-west"})
+	both := s.draft(t, named("priorityclasses", "it", "services", "it"))
+	check(both, "PropagationPolicy shop/adopted-west, ClusterPropagationPolicy adopted-west",
+		[]string{"create Namespace shop", "create Service it", "create PropagationPolicy adopted-west"})
+	if again := s.draft(t, named("priorityclasses", "it", "services", "it")); !again.Complete() || again.NewNamespace || len(again.Present) != 2 {
+		t.Errorf("once more: %+v", again)
 	}
 }
 
@@ -179,7 +231,11 @@ func TestDraftFails(t *testing.T) {
 		want   string
 	}{
 		"a kind that the cluster has not":  {change: kinds("wheels"), want: `cluster west has no kind "wheels": `},
-		"a kind in no namespace":           {change: kinds("namespaces"), want: "namespaces are cluster-scoped: only namespaced resources can be adopted"},
+		"a kind in no namespace":           {change: kinds("namespaces"), want: "namespaces are cluster-scoped, and adopted by name only: name them, such as `fairlead adopt namespaces NAME --cluster west`"},
+		"a name that the cluster has not":  {change: named("deployments", "cart"), want: "Deployment shop/cart does not exist in cluster west"},
+		"a name in no namespace":           {change: named("namespaces", "cart"), want: "Namespace cart does not exist in cluster west"},
+		"a named kind that is none":        {change: named("wheels", "it"), want: `cluster west has no kind "wheels": `},
+		"a name that may not be read":      {change: named("deployments", "it"), fails: func(s *stage) { s.west.On = failing(forbidden, "get Deployment it") }, want: "get Deployment shop/it in cluster west: "},
 		"a kind that the hub has not":      {fails: func(s *stage) { s.hub.OnList = listFailing(missing("Deployment"), "Deployment") }, want: "the hub has no kind Deployment in apps/v1: install its CRD on the hub, or name other kinds with --kind"},
 		"a hub without CRDs":               {fails: hub("get PropagationPolicy adopted-west", missing("PropagationPolicy")), want: "the hub has no PropagationPolicies: install its CRDs with `fairlead crds install`"},
 		"a policy of a user":               {have: policyOf(""), want: "PropagationPolicy shop/adopted-west exists already, and was not created for resources adopted from cluster west: give another name with --policy"},
@@ -388,7 +444,7 @@ func TestWriteExtendsPolicy(t *testing.T) {
 	if _, err := s.write(t, more); !apierrors.IsNotFound(err) {
 		t.Errorf("to a policy that a user has deleted: %v", err)
 	}
-	replaced := more.Policy.DeepCopy()
+	replaced := more.Policies[0].Object.(*policyv1alpha1.PropagationPolicy).DeepCopy()
 	replaced.ResourceVersion, replaced.UID = "", "another"
 	s.create(t, replaced)
 	if _, err := s.write(t, more); err == nil || !strings.Contains(err.Error(), "another client has replaced the policy") {
@@ -436,7 +492,7 @@ func TestDraftOfAnAbsentNamespace(t *testing.T) {
 	if err := s.west.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shpo"}}); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := s.tryDraft(t, takeover(elsewhere)); err != nil || d.Policy != nil {
+	if d, err := s.tryDraft(t, takeover(elsewhere)); err != nil || len(d.Policies) > 0 {
 		t.Errorf("got %+v, %v", d, err)
 	}
 }

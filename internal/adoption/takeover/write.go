@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -37,11 +36,11 @@ type Refusal struct {
 	Err    error
 }
 
-// Write writes a draft to the hub, the policy last: until then nothing in the cluster is changed, and an interrupted command can
+// Write writes a draft to the hub, the policies last: until then nothing in the cluster is changed, and an interrupted command can
 // be run again.
 func (d Draft) Write(ctx context.Context, hub client.Client, progress func(done int)) (Copied, error) {
 	if d.NewNamespace {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Policy.Namespace}}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Policies[0].Object.GetNamespace()}}
 		if err := hub.Create(ctx, namespace, client.FieldOwner(model.FieldOwner)); client.IgnoreAlreadyExists(err) != nil {
 			return Copied{}, fmt.Errorf("create namespace %s on the hub: %w", namespace.Name, err)
 		}
@@ -53,29 +52,32 @@ func (d Draft) Write(ctx context.Context, hub client.Client, progress func(done 
 	if c.Written+c.Overtaken+len(d.Present) == 0 {
 		return c, errors.New("the hub accepted none of the templates, so there is nothing for the policy to take")
 	}
-	if err := d.writePolicy(ctx, hub); err != nil {
-		return c, fmt.Errorf("write PropagationPolicy %s/%s: %w; the templates are on the hub: run the command again", d.Policy.Namespace, d.Policy.Name, err)
+	for _, p := range d.Policies {
+		if err := d.writePolicy(ctx, hub, p); err != nil {
+			return c, fmt.Errorf("write %s: %w; the templates are on the hub: run the command again", p, err)
+		}
 	}
 	return c, nil
 }
 
 // writePolicy creates the policy, or adds to the existing one as it is by now: its status changes as soon as the operator takes the
 // first templates.
-func (d Draft) writePolicy(ctx context.Context, hub client.Client) error {
-	if d.Policy.ResourceVersion == "" {
-		return hub.Create(ctx, d.Policy.DeepCopy(), client.FieldOwner(model.FieldOwner))
+func (d Draft) writePolicy(ctx context.Context, hub client.Client, p Policy) error {
+	if p.Object.GetResourceVersion() == "" {
+		return hub.Create(ctx, p.Object.DeepCopyObject().(client.Object), client.FieldOwner(model.FieldOwner))
 	}
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		have := &policyv1alpha1.PropagationPolicy{}
-		if err := hub.Get(ctx, client.ObjectKeyFromObject(d.Policy), have); err != nil {
+		have, err := getPolicy(ctx, hub, p.Object)
+		if err != nil {
 			return err
 		}
-		if have.UID != d.Policy.UID {
+		if have.GetUID() != p.Object.GetUID() {
 			return errors.New("another client has replaced the policy")
 		}
-		before := len(have.Spec.ResourceSelectors)
-		have.Spec.ResourceSelectors = d.selectors(d.Policy.Labels[LabelAdoptedFrom], have.Spec.ResourceSelectors)
-		if before == len(have.Spec.ResourceSelectors) {
+		spec := specOf(have)
+		before := len(spec.ResourceSelectors)
+		spec.ResourceSelectors = d.selectors(p.Object.GetLabels()[LabelAdoptedFrom], p.isNamespaced(), spec.ResourceSelectors)
+		if before == len(spec.ResourceSelectors) {
 			return nil
 		}
 		return hub.Update(ctx, have, client.FieldOwner(model.FieldOwner))
@@ -120,20 +122,22 @@ func (d Draft) Objects() ([]*unstructured.Unstructured, error) {
 	if d.NewNamespace {
 		namespace := &unstructured.Unstructured{}
 		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		namespace.SetName(d.Policy.Namespace)
+		namespace.SetName(d.Policies[0].Object.GetNamespace())
 		all = append(all, namespace)
 	}
 	all = append(all, d.Templates...)
-	if d.Policy == nil {
-		return all, nil
+	for _, p := range d.Policies {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p.Object)
+		if err != nil {
+			return nil, fmt.Errorf("describe %s: %w", p, err)
+		}
+		delete(fields, "status")
+		metadata := map[string]any{"name": p.Object.GetName(), "labels": manifest.ToAny(p.Object.GetLabels())}
+		if p.isNamespaced() {
+			metadata["namespace"] = p.Object.GetNamespace()
+		}
+		fields["metadata"] = metadata
+		all = append(all, &unstructured.Unstructured{Object: fields})
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d.Policy)
-	if err != nil {
-		return nil, fmt.Errorf("describe PropagationPolicy %s: %w", d.Policy.Name, err)
-	}
-	delete(fields, "status")
-	fields["metadata"] = map[string]any{
-		"namespace": d.Policy.Namespace, "name": d.Policy.Name, "labels": manifest.ToAny(d.Policy.Labels),
-	}
-	return append(all, &unstructured.Unstructured{Object: fields}), nil
+	return all, nil
 }

@@ -72,7 +72,7 @@ func TestAdopt(t *testing.T) {
 			"PropagationPolicy NS/own exists already, and was not created for resources adopted from cluster member1: give another name with --policy")
 	})
 	t.Run("a kind in no namespace", func(t *testing.T) {
-		s.enter(t, 1, "adopt --cluster member1 -n NS --kind namespaces --yes", "namespaces are cluster-scoped: only namespaced resources can be adopted")
+		s.enter(t, 1, "adopt --cluster member1 -n NS --kind namespaces --yes", "namespaces are cluster-scoped, and adopted by name only: name them, such as `fairlead adopt namespaces NAME --cluster member1`")
 	})
 	t.Run("a kind that the hub does not have", func(t *testing.T) {
 		group := s.namespace + ".example.com"
@@ -103,6 +103,53 @@ func TestAdopt(t *testing.T) {
 		s.enter(t, 0, "adopt --cluster member1 -n NS --kind configmaps --yes", "1 template written, 3 on the hub before")
 		s.says(t, "late-configmap", applied)
 	})
+}
+
+// Adopt takes single resources by name, and cluster-scoped ones with a policy of their own.
+func TestAdoptByName(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	west := s.members[member1]
+	s.create(t, west, configMap("cart", "a", "1"), configMap("pay", "a", "1"), configMap("checkout", "a", "1"))
+	team := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-team", Labels: map[string]string{"team": "a"}}}
+	if err := west.Create(t.Context(), team); err != nil {
+		t.Fatal(err)
+	}
+	clusterPolicy := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	t.Cleanup(func() {
+		for _, object := range []client.Object{clusterPolicy, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team.Name}}} {
+			if err := s.hub.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil {
+				t.Error(err)
+			}
+		}
+	})
+
+	s.enter(t, 0, "adopt configmap/cart --cluster member1 -n NS --yes", "1 template to write to the hub", "1 template written, 0 on the hub before")
+	s.enter(t, 0, "adopt cm cart checkout --cluster member1 -n NS --yes", "1 template written, 1 on the hub before")
+	for _, binding := range []string{"cart-configmap", "checkout-configmap"} {
+		s.says(t, binding, applied)
+	}
+	s.selects(t, "ConfigMap")
+	if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "pay"}, configMap("pay")); !apierrors.IsNotFound(err) {
+		t.Errorf("ConfigMap pay, which was not named: %v", err)
+	}
+	s.enter(t, 1, "adopt configmap/none --cluster member1 -n NS --yes", "ConfigMap NS/none does not exist in cluster member1")
+
+	s.enter(t, 0, "adopt namespace/NS-team --cluster member1 --policy NS -o yaml", "kind: ClusterPropagationPolicy")
+	s.enter(t, 0, "adopt namespace/NS-team --cluster member1 --policy NS --yes", "Cluster member1: 1 template to write to the hub",
+		"ClusterPropagationPolicy NS takes over what runs", "clusterpropagationpolicy.policy.karmada.io/NS: 1 template written, 0 on the hub before",
+		"To see the progress: fairlead status cpp NS")
+	wait.Until(t, func(ctx context.Context) error {
+		if err := s.hub.Get(ctx, client.ObjectKeyFromObject(clusterPolicy), clusterPolicy); err != nil {
+			return err
+		}
+		return saying(clusterPolicy.Status.Conditions, policyv1alpha1.ConditionReady, clusterPolicy.Generation, "Applied", nil)
+	})
+	uid := team.UID
+	if err := west.Get(t.Context(), client.ObjectKeyFromObject(team), team); err != nil || team.UID != uid || !isMarked(team) || team.Labels["team"] != "a" {
+		t.Errorf("the namespace is %+v, %v", team.ObjectMeta, err)
+	}
+	s.enter(t, 0, "adopt namespace/NS-team --cluster member1 --policy NS --yes", "clusterpropagationpolicy.policy.karmada.io/NS: the hub has all of it already")
 }
 
 // Killed after any write, which it does not hear of any more, adopt is completed by the same command. The policy comes last:
