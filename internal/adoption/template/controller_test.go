@@ -419,6 +419,15 @@ func TestAddDependency(t *testing.T) {
 				p.Spec.Suspension = &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
 			})
 		}, []string{"update " + template, "update " + required}},
+		"of a refused policy": {func(t *testing.T, h *hub) {
+			h.setPolicy(t, func(p *policyv1alpha1.PropagationPolicy) { p.Spec.Failover = &policyv1alpha1.FailoverBehavior{} })
+		}, []string{"create " + template}},
+		"bound, and the policy is refused": {func(t *testing.T, h *hub) {
+			h.reconcile(t)
+			h.setPolicy(t, func(p *policyv1alpha1.PropagationPolicy) {
+				p.Spec.Failover, p.Spec.PropagateDeps = &policyv1alpha1.FailoverBehavior{}, false
+			})
+		}, []string{"update " + template, "update " + required}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
