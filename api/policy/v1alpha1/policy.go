@@ -104,6 +104,13 @@ type PropagationSpec struct {
 	// +optional
 	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
 
+	// Whether objects stay in the clusters whose deletion would delete more than themselves: CustomResourceDefinitions with
+	// their custom resources, Namespaces with all that is in them, and PersistentVolumeClaims with their data. Enabled, which
+	// is what it is when left out, leaves them alone, and unmarked, when the resource is deleted on the hub or no longer goes
+	// to a cluster. Disabled deletes them like all others.
+	// +optional
+	DeletionProtection DeletionProtection `json:"deletionProtection,omitempty"`
+
 	// Kept as it is written. Fairlead itself chooses the clusters.
 	// +kubebuilder:default=default-scheduler
 	// +optional
@@ -148,6 +155,19 @@ const (
 	ConflictAbort ConflictResolution = "Abort"
 	// ConflictOverwrite takes it over.
 	ConflictOverwrite ConflictResolution = "Overwrite"
+)
+
+// DeletionProtection is whether objects stay whose deletion would delete more than themselves.
+//
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type DeletionProtection string
+
+// The values of deletionProtection.
+const (
+	// DeletionProtectionEnabled leaves them in the clusters.
+	DeletionProtectionEnabled DeletionProtection = "Enabled"
+	// DeletionProtectionDisabled deletes them like all others.
+	DeletionProtectionDisabled DeletionProtection = "Disabled"
 )
 
 // ResourceSelector selects resources of one kind.

@@ -91,6 +91,10 @@ type ResourceBindingSpec struct {
 
 	// As the policy says.
 	// +optional
+	DeletionProtection policyv1alpha1.DeletionProtection `json:"deletionProtection,omitempty"`
+
+	// As the policy says.
+	// +optional
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 
 	// Resources that need this one to run, and the clusters that they need it in.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -30,7 +31,9 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, version func(context.Contex
 		Watches(&workv1alpha2.ClusterResourceBinding{}, &handler.EnqueueRequestForObject{}).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(model.BindingRequests)).
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{client: mgr.GetClient(), templates: mgr.GetAPIReader(), version: version, now: time.Now}})
+		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
+			client: mgr.GetClient(), templates: mgr.GetAPIReader(), version: version, now: time.Now, recorder: mgr.GetEventRecorder("fairlead.dev/" + model.Passage),
+		}})
 	if err != nil {
 		return fmt.Errorf("watch ResourceBindings: %w", err)
 	}
@@ -43,9 +46,10 @@ type reconciler struct {
 	// templates reads from the API server.
 	templates client.Reader
 	// version is that of a template, if a cache has it; empty otherwise.
-	version func(context.Context, model.TemplateKey) string
-	written writtenWorks
-	now     func() time.Time
+	version  func(context.Context, model.TemplateKey) string
+	written  writtenWorks
+	now      func() time.Time
+	recorder events.EventRecorder
 }
 
 // Reconcile brings one binding to its Works.
@@ -95,6 +99,9 @@ func (r *reconciler) reconcileActive(ctx context.Context, o Observed) (map[strin
 	if d.Err != nil {
 		return o.Works, d.Source, d.Err
 	}
+	if err := r.reportProtected(ctx, o, d); err != nil {
+		return o.Works, d.Source, err
+	}
 	works, err := r.applyWorks(ctx, o, d)
 	if err != nil {
 		return o.Works, d.Source, err
@@ -118,6 +125,10 @@ func (r *reconciler) reconcileDeleted(ctx context.Context, o Observed) error {
 	if kept {
 		o.Template = &unstructured.Unstructured{}
 	}
-	_, err = r.applyWorks(ctx, o, Decide(o))
+	d := Decide(o)
+	if err := r.reportProtected(ctx, o, d); err != nil {
+		return err
+	}
+	_, err = r.applyWorks(ctx, o, d)
 	return err
 }

@@ -21,7 +21,7 @@ var deletionAnnotations = []string{model.AnnotationRestore, model.AnnotationKeep
 // deletionPolicyOf a binding that is being deleted. One that a user has deleted, while its template exists, deletes nothing: it
 // is created again if a policy takes the template, and otherwise the objects are orphaned.
 func deletionPolicyOf(o Observed) (deletionPolicy, passage.Reason) {
-	preserve := ptr.Deref(o.Binding.Spec.PreserveResourcesOnDeletion, false)
+	preserve := model.IsPreserved(o.Binding)
 	annotations := o.Binding.GetAnnotations()
 	switch {
 	case annotations[model.AnnotationRestore] == "true":
@@ -29,11 +29,20 @@ func deletionPolicyOf(o Observed) (deletionPolicy, passage.Reason) {
 	case annotations[model.AnnotationReleased] == "true":
 		return deletionPolicy{"", true}, passage.Because(ReasonReleased, "no resource requires the template any more")
 	case o.Template == nil:
-		return deletionPolicy{"", preserve}, passage.Because(ReasonReleased, "the template is deleted")
+		return deletionPolicy{"", preserve}, protectedReason(o.Binding, passage.Because(ReasonReleased, "the template is deleted"))
 	case model.IsTaken(o.Binding):
 		return deletionPolicy{model.AnnotationKeep, preserve}, passage.Because(ReasonRecreated, "the binding is being deleted, and is created again")
 	}
 	return deletionPolicy{"", true}, passage.Because(ReasonReleased, "no policy takes the template")
+}
+
+// protectedReason also says that the object stays, and what to do, if it stays only because of deletionProtection.
+func protectedReason(b *model.Binding, why passage.Reason) passage.Reason {
+	if !model.IsProtected(b) {
+		return why
+	}
+	return passage.Because(ReasonProtected, "%s, and %s stays: to have it deleted in clusters, set spec.deletionProtection of the policy to Disabled before", why.Message,
+		model.TemplateOfBinding(b).Object())
 }
 
 // addDeletion plans to delete a Work, which says what becomes of its object: by the given policy, unless the

@@ -29,6 +29,7 @@ const (
 	ReasonReleased  passage.Code = "Released"
 	ReasonRestored  passage.Code = "Undone"
 	ReasonRecreated passage.Code = "Recreated"
+	ReasonProtected passage.Code = "DeletionProtected"
 )
 
 // Step is what becomes of the Work of a binding in one cluster.
@@ -72,8 +73,7 @@ func Decide(o Observed) Decision {
 	case o.Template != nil && model.IsTaken(o.Binding):
 		d.addTargets(o)
 	case o.Template != nil:
-		// The objects stay managed where the last policy has placed them.
-		d.addUnplaced(o, func(*workv1alpha1.Work) bool { return true })
+		d.addReleased(o)
 	}
 	return d
 }
@@ -121,8 +121,20 @@ func (d *Decision) addUnplaced(o Observed, preserved func(*workv1alpha1.Work) bo
 	for _, work := range sortedWorks(unplacedWorks(o)) {
 		cluster, _ := model.ClusterOf(work.Namespace)
 		d.addDeletion(o.Binding, work, deletionPolicy{preserve: preserved(work)},
-			passage.Because(ReasonNotPlaced, "the placement no longer selects cluster %s", cluster))
+			protectedReason(o.Binding, passage.Because(ReasonNotPlaced, "the placement no longer selects cluster %s", cluster)))
 	}
+}
+
+// addReleased plans the Works of a template that no policy takes any more. The objects stay managed where the last policy has placed
+// them, and are orphaned elsewhere.
+func (d *Decision) addReleased(o Observed) {
+	unplaced := unplacedWorks(o)
+	for _, work := range sortedWorks(o.Works) {
+		if cluster, _ := model.ClusterOf(work.Namespace); unplaced[cluster] == nil {
+			d.add(model.ActionNone, passage.Reason{}, work)
+		}
+	}
+	d.addUnplaced(o, func(*workv1alpha1.Work) bool { return true })
 }
 
 func unplacedWorks(o Observed) map[string]*workv1alpha1.Work {
@@ -168,6 +180,9 @@ func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstru
 			Workload:                    workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: text}}}},
 			PreserveResourcesOnDeletion: b.Spec.PreserveResourcesOnDeletion,
 		},
+	}
+	if model.IsProtected(b) {
+		work.Spec.PreserveResourcesOnDeletion = ptr.To(true)
 	}
 	if s := b.Spec.Suspension; s != nil {
 		work.Spec.SuspendDispatching = s.Dispatching
@@ -222,5 +237,5 @@ func equalSpecs(a, b workv1alpha1.WorkSpec) bool {
 // now, even if it did not when the Work was written, or if the policy has not placed the object there: another one has, or another
 // template required it.
 func isPreserved(b *model.Binding, work *workv1alpha1.Work) bool {
-	return ptr.Deref(b.Spec.PreserveResourcesOnDeletion, false) || work.Annotations[model.AnnotationClaim] != model.ClaimOf(b).String()
+	return model.IsPreserved(b) || work.Annotations[model.AnnotationClaim] != model.ClaimOf(b).String()
 }

@@ -88,7 +88,7 @@ func TestPlan(t *testing.T) {
 		}}, "unchanged west", "", false},
 		"the Work is deleted":       {[]func(*Observed){func(o *Observed) { o.Works["west"].DeletionTimestamp = &deletionTime }}, "wait west Recreated", "", false},
 		"the template is gone":      {[]func(*Observed){func(o *Observed) { o.Template = nil }}, "", "", false},
-		"no policy takes it":        {[]func(*Observed){unclaimed}, "", "", false},
+		"no policy takes it":        {[]func(*Observed){unclaimed}, "unchanged west", "", false},
 		"deleted by hand":           {[]func(*Observed){deleted}, "delete west Recreated", model.AnnotationKeep, false},
 		"deleted, not taken":        {[]func(*Observed){deleted, unclaimed}, "delete west Released", "", true},
 		"deleted with its template": {[]func(*Observed){deleted, func(o *Observed) { o.Template = nil }}, "delete west Released", "", false},

@@ -3,13 +3,16 @@ package binding
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/model"
@@ -81,6 +84,9 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 	if from.AnnotationErr != nil {
 		note = "; " + from.AnnotationErr.Error()
 	}
+	if model.IsProtected(binding) {
+		note += "; the object stays in clusters when the template is deleted, because spec.deletionProtection of the policy is not Disabled"
+	}
 	switch total := len(clusters); {
 	case applied == total:
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionTrue, passage.Because(model.ReasonFullyApplied, "applied in %s%s", describeClusters(clusters), note))
@@ -109,6 +115,34 @@ func writeStatus(ctx context.Context, c client.Client, b *model.Binding, status 
 		return nil
 	}
 	return client.IgnoreNotFound(kube.ApplyStatusPart(ctx, c, workv1alpha2.GroupVersion.WithKind(b.Kind()), b.Object, status, status, model.FieldOwner))
+}
+
+// reportProtected tells on the policy, once, that objects stay only because of deletionProtection: on the binding, if the policy is
+// gone.
+func (r *reconciler) reportProtected(ctx context.Context, o Observed, d Decision) error {
+	at := slices.IndexFunc(d.Steps, func(s Step) bool {
+		return s.Action == model.ActionDelete && s.Reason.Code == ReasonProtected && o.Works[s.Object.Cluster].DeletionTimestamp.IsZero()
+	})
+	if at < 0 {
+		return nil
+	}
+	object := o.Binding.Object
+	policy := client.Object(&policyv1alpha1.PropagationPolicy{})
+	claim := model.ClaimOf(o.Binding)
+	if claim.Namespace == "" {
+		policy = &policyv1alpha1.ClusterPropagationPolicy{}
+	}
+	if claim.Name != "" {
+		found, err := kube.GetIfExists(ctx, r.client, claim, policy)
+		if err != nil {
+			return err
+		}
+		if found != nil {
+			object = found
+		}
+	}
+	r.recorder.Eventf(object, nil, corev1.EventTypeNormal, string(ReasonProtected), "Propagate", "%s", d.Steps[at].Reason.Message)
+	return nil
 }
 
 // workTooLargeError is a resource that the hub can keep, and whose Work for a cluster it cannot: a Work quotes it.

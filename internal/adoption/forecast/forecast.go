@@ -12,6 +12,8 @@ type Outcome struct {
 	Action passage.Action `json:"action"`
 	Reason passage.Reason `json:"reason,omitzero"`
 	Effect
+	// Cascade counts, by kind, what the deletion of the object deletes, or would delete, with it.
+	Cascade map[string]int64 `json:"cascade,omitempty"`
 	// Failed holds when the action would not succeed.
 	Failed bool `json:"failed,omitempty"`
 }

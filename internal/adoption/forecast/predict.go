@@ -124,6 +124,7 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 		})
 	}
 	_ = group.Wait()
+	simulator.addCascades(ctx, f.Outcomes, cascading(planned))
 	slices.SortFunc(f.Outcomes, func(a, b Outcome) int { return compareObjects(a.Object, b.Object) })
 	return context.Cause(ctx)
 }

@@ -37,7 +37,7 @@ func Setup(mgr ctrl.Manager, connected kube.Enqueuer, m *member.Clients, hub str
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(searchable)).
 		WatchesRawSource(source.Channel(connected, &handler.EnqueueRequestForObject{})).
 		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
-			client: mgr.GetClient(), reader: mgr.GetAPIReader(), clientOf: m.Get, kindsOf: discoverKinds, hub: hub,
+			client: mgr.GetClient(), reader: mgr.GetAPIReader(), clientOf: m.Get, kindsOf: (*member.Client).DiscoverKinds, hub: hub,
 			recorder: mgr.GetEventRecorder("fairlead.dev/" + model.Passage),
 		}})
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
@@ -22,32 +21,6 @@ import (
 
 // pageSize is how many objects are listed in one request.
 const pageSize = 500
-
-// discoverKinds are the kinds of a cluster whose objects can be listed, each in the version that the cluster prefers.
-func discoverKinds(m *member.Client) ([]schema.GroupVersionKind, error) {
-	discover, err := discovery.NewDiscoveryClientForConfig(m.Config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to cluster %s: %w", m.Name, err)
-	}
-	// An API that does not answer leaves out its own kinds only.
-	lists, err := discover.ServerPreferredResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("discover the kinds of cluster %s: %w", m.Name, err)
-	}
-	var all []schema.GroupVersionKind
-	for _, list := range lists {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue
-		}
-		for _, r := range list.APIResources {
-			if slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "delete") {
-				all = append(all, version.WithKind(r.Kind))
-			}
-		}
-	}
-	return all, nil
-}
 
 // listMarked are the objects of a kind with the label of the hub. A kind that the hub may not read has none of its objects.
 func listMarked(ctx context.Context, m *member.Client, kind schema.GroupVersionKind, hub string) ([]metav1.PartialObjectMetadata, error) {
@@ -113,7 +86,7 @@ func (r *reconciler) observe(ctx context.Context, m *member.Client, c *clusterv1
 	if err != nil {
 		return Observed{Cluster: c}, client.IgnoreNotFound(err)
 	}
-	o := Observed{Cluster: c, Managed: isManaged(candidate, r.hub) && candidate.DeletionTimestamp == nil}
+	o := Observed{Cluster: c, Protected: model.IsProtectedKind(kind.GroupKind()), Managed: isManaged(candidate, r.hub) && candidate.DeletionTimestamp == nil}
 	t := model.TemplateOf(candidate)
 	work, err := kube.GetIfExists(ctx, r.reader, client.ObjectKey{Namespace: model.ExecutionNamespace(c.Name), Name: model.WorkName(t)}, &workv1alpha1.Work{})
 	if err != nil {

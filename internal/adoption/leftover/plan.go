@@ -27,6 +27,8 @@ const ReasonLeftovers passage.Code = "Leftovers"
 type Observed struct {
 	// Managed holds when the labels are those of this hub, and meant for the object.
 	Managed bool
+	// Protected holds for kinds whose deletion deletes more than the object: they are released instead.
+	Protected bool
 	// HasWork holds when a Work of the cluster has the object.
 	HasWork bool
 	// Binding is that of the object, nil if there is none.
@@ -50,6 +52,9 @@ func Decide(o Observed) (passage.Action, passage.Reason) {
 	case ReleaseLeftovers:
 		return model.ActionOrphan, why
 	case DeleteLeftovers:
+		if o.Protected {
+			return model.ActionOrphan, why
+		}
 		return model.ActionDelete, why
 	}
 	return model.ActionLeave, passage.Because(ReasonLeftovers, "the hub has no Work for the object")

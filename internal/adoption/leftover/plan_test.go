@@ -52,6 +52,7 @@ func TestDecide(t *testing.T) {
 		"another value of the annotation":                 {[]func(*Observed){asked("yes")}, model.ActionLeave},
 		"to be released":                                  {[]func(*Observed){asked(ReleaseLeftovers)}, model.ActionOrphan},
 		"to be released, and goes elsewhere":              {[]func(*Observed){asked(ReleaseLeftovers), bound(bindingTo("east"))}, model.ActionOrphan},
+		"to be deleted, and protected":                    {[]func(*Observed){asked(DeleteLeftovers), func(o *Observed) { o.Protected = true }}, model.ActionOrphan},
 		"to be deleted":                                   {[]func(*Observed){asked(DeleteLeftovers)}, model.ActionDelete},
 		"to be deleted, and no policy takes its template": {[]func(*Observed){asked(DeleteLeftovers), bound(bindingTo("west"), unclaimed)}, model.ActionDelete},
 	} {

@@ -106,7 +106,8 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 		ConflictResolution: p.Spec.ConflictResolution,
 		Placement:          &p.Spec.Placement,
 		Suspension:         policy.SuspensionOf(p), PreserveResourcesOnDeletion: p.Spec.PreserveResourcesOnDeletion,
-		PropagateDeps: p.Spec.PropagateDeps, SchedulerName: p.Spec.SchedulerName,
+		DeletionProtection: p.Spec.DeletionProtection,
+		PropagateDeps:      p.Spec.PropagateDeps, SchedulerName: p.Spec.SchedulerName,
 		RequiredBy: want.Spec.RequiredBy,
 	}
 	if want.Spec.ConflictResolution == "" {

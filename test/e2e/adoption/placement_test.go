@@ -109,6 +109,7 @@ func TestClusterScopedResource(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: policyv1alpha1.PropagationSpec{
 			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Namespace", Name: name}}, Placement: to(member1, member2),
+			DeletionProtection: policyv1alpha1.DeletionProtectionDisabled,
 		},
 	}
 	for _, o := range []client.Object{template, all} {
