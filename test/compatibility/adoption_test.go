@@ -95,7 +95,7 @@ func TestStoryStatusesOfOthersAreKept(t *testing.T) {
 // Kuma writes the mesh of a Dataplane beside its spec, and a status without a subresource.
 func TestStoryDataplaneKeepsMeshAndStatus(t *testing.T) {
 	c := server(t)
-	example := read(t, "testdata/accepted/dataplane-mesh-beside-spec.yaml")
+	example := read(t, "testdata/accepted/dataplane-of-kuma-everything-said.yaml")
 	example.Object["status"] = map[string]any{"phase": "Online"}
 	applied := apply(t, c, example)
 	if applied.Object["mesh"] != "payments" || !cmp.Equal(applied.Object["status"], example.Object["status"]) {
