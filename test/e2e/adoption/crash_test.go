@@ -18,11 +18,13 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/internal/operator"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // crashNamespace is the same in every telling, for the names of Works depend on it.
@@ -41,9 +43,35 @@ func TestCrashAtEveryWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	f.connect(t)
 	faults.DisturbEveryWrite(t, faults.Scenario{
 		Config: f.hub.Config(), Setup: f.tell, Pick: faults.Sample(12, faults.To("secrets")),
 	}, faults.Kills()...)
+}
+
+// connect runs an operator until all that it reports on the new Cluster is written: only the first one writes that.
+func (f *fragile) connect(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- runAdoption(ctx, f.hub.Config()) }()
+	wait.Until(t, f.synced)
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *fragile) synced(ctx context.Context) error {
+	var c clusterv1alpha1.Cluster
+	if err := f.hub.Get(ctx, client.ObjectKey{Name: member1}, &c); err != nil {
+		return err
+	}
+	if !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ConditionSynced) {
+		return fmt.Errorf("the Cluster says %+v", c.Status)
+	}
+	return nil
 }
 
 // ownedObjects are a ServiceAccount and a ConfigMap, which are not the same on the hub and in the member, and a Service, which

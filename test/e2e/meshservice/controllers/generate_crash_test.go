@@ -165,7 +165,7 @@ func (w *world) settled(ctx context.Context, namespace string, want map[string]k
 func scrub(object *unstructured.Unstructured) {
 	for _, path := range [][]string{
 		{"metadata", "managedFields"}, {"metadata", "generation"}, {"status", "observedGeneration"}, {"spec", "networking", "address"}, {"status", "vips"},
-		{"status", "conditions"},
+		{"status", "columns", "vips"}, {"status", "conditions"},
 	} {
 		unstructured.RemoveNestedField(object.Object, path...)
 	}
