@@ -56,10 +56,9 @@ var (
 	}
 )
 
-// later are the same lines when it is not their turn.
+// later are the same lines when it is not their turn, and started when it is.
 func later(lines ...string) []string { return turned(lines, ">", " ") }
 
-// started are the same lines when it is.
 func started(lines ...string) []string { return turned(lines, " ", ">") }
 
 func turned(lines []string, from, to string) []string {
