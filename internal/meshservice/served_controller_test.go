@@ -1,10 +1,19 @@
 package meshservice
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
@@ -37,6 +46,59 @@ func TestServed(t *testing.T) {
 			got := servedCondition(mesh, DefaultOptions().ZoneInfo, c.serving, c.ready, c.problems)
 			if got.Status != c.status || got.Reason != c.reason || !strings.Contains(got.Message, c.says) || got.ObservedGeneration != 3 {
 				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// A status that cannot be written because the CRD has no status subresource is reported once, and a Mesh that is gone is not.
+func TestNoStatusSubresource(t *testing.T) {
+	for name, c := range map[string]struct {
+		live, refused bool
+		want          int
+	}{
+		"no status subresource":                {true, true, 1},
+		"the status is written":                {true, false, 0},
+		"the Mesh is gone, and the cache lags": {false, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := kumav1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "1"}}
+			cached := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(mesh).Build(), interceptor.Funcs{
+				SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+					if c.refused {
+						return apierrors.NewNotFound(schema.GroupResource{Group: "kuma.io", Resource: "meshes"}, "default")
+					}
+					return nil
+				},
+				SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+					return nil
+				},
+			})
+			live := fake.NewClientBuilder().WithScheme(scheme)
+			if c.live {
+				live = live.WithObjects(mesh.DeepCopy())
+			}
+			recorder := events.NewFakeRecorder(5)
+			r := &servedReconciler{
+				client: cached, live: live.Build(), recorder: recorder, where: DefaultOptions().ZoneInfo,
+				ready: func(string) bool { return true }, problems: func(string) []snapshot.Problem { return nil },
+			}
+			for range 2 {
+				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "default"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(recorder.Events) != c.want {
+				t.Fatalf("%d events", len(recorder.Events))
+			}
+			if c.want > 0 {
+				if got := <-recorder.Events; !strings.HasPrefix(got, "Warning NoStatusSubresource CRD meshes.kuma.io has no status subresource") || !strings.Contains(got, "Served is False (NotServed)") {
+					t.Error(got)
+				}
 			}
 		})
 	}

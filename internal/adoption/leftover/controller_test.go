@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
@@ -28,6 +30,28 @@ func labelled(hub, name, meantFor string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: labels}}
 }
 
+// labelledClaim is a PersistentVolumeClaim with the labels of the hub. Its deletion deletes more than itself.
+func labelledClaim(name string) *corev1.PersistentVolumeClaim {
+	labels := model.Identity{Hub: hubID, Object: model.Digest("", "PersistentVolumeClaim", "shop", name)}.Labels()
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: labels}}
+}
+
+// leftoversReported is the metric of the only cluster.
+func leftoversReported(t *testing.T) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "fairlead_adoption_leftovers" {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("there is no metric")
+	return 0
+}
+
 func workOf(name string) *workv1alpha1.Work {
 	return &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace: model.ExecutionNamespace("west"), Name: model.WorkName(model.Template{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name}),
@@ -36,15 +60,20 @@ func workOf(name string) *workv1alpha1.Work {
 }
 
 // A cluster has an object with a Work, one whose Work the cache does not have yet, one that is bound, one of another hub, a copy,
-// and two leftovers.
+// and three leftovers, of which one is protected from deletion.
 func TestReconcile(t *testing.T) {
 	for asked, c := range map[string]struct {
 		writes []string
 		event  string
+		left   float64
 	}{
-		"":               {nil, "2 objects have the labels of this hub in cluster west and no Work on the hub, the first: ConfigMap shop/left"},
-		ReleaseLeftovers: {[]string{"patch ConfigMap left", "patch ConfigMap left-too"}, ""},
-		DeleteLeftovers:  {[]string{"delete ConfigMap left", "delete ConfigMap left-too"}, ""},
+		"": {nil, "3 objects have the labels of this hub in cluster west and no Work on the hub, the first: ConfigMap shop/left", 3},
+		ReleaseLeftovers: {
+			[]string{"patch ConfigMap left", "patch ConfigMap left-too", "patch PersistentVolumeClaim data"}, "", 0,
+		},
+		DeleteLeftovers: {
+			[]string{"delete ConfigMap left", "delete ConfigMap left-too", "patch PersistentVolumeClaim data"}, "", 0,
+		},
 	} {
 		t.Run("asked: "+asked, func(t *testing.T) {
 			cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west", Annotations: map[string]string{AnnotationLeftovers: asked}}}
@@ -54,13 +83,17 @@ func TestReconcile(t *testing.T) {
 			cache := adoptiontest.NewAPI(t, nil, cluster, workOf("it"))
 			hub := adoptiontest.NewAPI(t, nil, workOf("it"), workOf("new"), bound.Object)
 			west := adoptiontest.NewAPI(t, nil, labelled(hubID, "it", "it"), labelled(hubID, "new", "new"), labelled(hubID, "bound", "bound"),
-				labelled("another", "other", "other"), labelled(hubID, "copy", "it-too"), labelled(hubID, "left", "left"), labelled(hubID, "left-too", "left-too"))
+				labelled("another", "other", "other"), labelled(hubID, "copy", "it-too"), labelled(hubID, "left", "left"), labelled(hubID, "left-too", "left-too"),
+				labelledClaim("data"))
 			recorder := events.NewFakeRecorder(5)
 			r := &reconciler{
 				client: cache, reader: hub, hub: hubID, recorder: recorder,
 				clientOf: func(string) *member.Client { return &member.Client{Name: "west", API: west} },
 				kindsOf: func(*member.Client) ([]schema.GroupVersionKind, error) {
-					return []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap"), {Group: "example.com", Version: "v1", Kind: "Unknown"}}, nil
+					return []schema.GroupVersionKind{
+						corev1.SchemeGroupVersion.WithKind("ConfigMap"), {Group: "example.com", Version: "v1", Kind: "Unknown"},
+						corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+					}, nil
 				},
 			}
 			result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "west"}})
@@ -69,6 +102,9 @@ func TestReconcile(t *testing.T) {
 			}
 			if !slices.Equal(west.Writes, c.writes) || len(hub.Writes)+len(cache.Writes) > 0 {
 				t.Errorf("written: %v, %v, %v", west.Writes, hub.Writes, cache.Writes)
+			}
+			if got := leftoversReported(t); got != c.left {
+				t.Errorf("the metric is %v", got)
 			}
 			select {
 			case got := <-recorder.Events:
@@ -95,6 +131,34 @@ func TestReconcileLater(t *testing.T) {
 	for _, name := range []string{"west", "gone"} {
 		if result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}}); err != nil || result.RequeueAfter > 0 {
 			t.Errorf("%s: %v, %v", name, result, err)
+		}
+	}
+}
+
+// A cluster is searched when it becomes ready, and when its annotation changes, and not for each status that is written.
+func TestSearchable(t *testing.T) {
+	cluster := func(ready metav1.ConditionStatus, asked string) *clusterv1alpha1.Cluster {
+		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}}
+		if asked != "" {
+			c.Annotations = map[string]string{AnnotationLeftovers: asked}
+		}
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: ready}}
+		return c
+	}
+	for name, c := range map[string]struct {
+		before, now *clusterv1alpha1.Cluster
+		want        bool
+	}{
+		"ready again":             {cluster(metav1.ConditionFalse, ""), cluster(metav1.ConditionTrue, ""), true},
+		"no longer ready":         {cluster(metav1.ConditionTrue, ""), cluster(metav1.ConditionFalse, ""), false},
+		"as ready as before":      {cluster(metav1.ConditionTrue, ""), cluster(metav1.ConditionTrue, ""), false},
+		"to be released":          {cluster(metav1.ConditionTrue, ""), cluster(metav1.ConditionTrue, ReleaseLeftovers), true},
+		"no longer to be":         {cluster(metav1.ConditionTrue, DeleteLeftovers), cluster(metav1.ConditionTrue, ""), true},
+		"asked the same":          {cluster(metav1.ConditionTrue, DeleteLeftovers), cluster(metav1.ConditionTrue, DeleteLeftovers), false},
+		"asked, while it is down": {cluster(metav1.ConditionFalse, ""), cluster(metav1.ConditionFalse, DeleteLeftovers), true},
+	} {
+		if got := searchable.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.now}); got != c.want {
+			t.Errorf("%s: got %t", name, got)
 		}
 	}
 }

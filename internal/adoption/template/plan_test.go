@@ -144,6 +144,9 @@ func TestDesiredBinding(t *testing.T) {
 		"suspended":     {func(p *policy.Policy) { p.Spec.Suspension = &policyv1alpha1.Suspension{Dispatching: ptr.To(true)} }, -1, nil, "[{east 0} {west 0}] 0 Abort true false []"},
 		"not suspended": {func(p *policy.Policy) { p.Spec.Suspension = &policyv1alpha1.Suspension{Dispatching: ptr.To(false)} }, -1, nil, "[{east 0} {west 0}] 0 Abort false false []"},
 		"to be kept":    {func(p *policy.Policy) { p.Spec.PreserveResourcesOnDeletion = ptr.To(true) }, -1, nil, "[{east 0} {west 0}] 0 Abort false true []"},
+		"not protected from deletion": {func(p *policy.Policy) {
+			p.Spec.DeletionProtection = policyv1alpha1.DeletionProtectionDisabled
+		}, -1, nil, "[{east 0} {west 0}] 0 Abort false false []"},
 		"in one cluster": {func(p *policy.Policy) {
 			p.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"west"}}
 		}, -1, nil, "[{west 0}] 0 Abort false false []"},
@@ -194,6 +197,9 @@ func TestDesiredBinding(t *testing.T) {
 			}
 			if model.ClaimOf(b) != p.Key() || !slices.Contains(b.GetFinalizers(), model.FinalizerBinding) || model.TemplateOfBinding(b).Name != "cart" || s.Resource.UID != "u" {
 				t.Errorf("%v, %v, %v", model.ClaimOf(b), b.GetFinalizers(), s.Resource)
+			}
+			if s.DeletionProtection != p.Spec.DeletionProtection {
+				t.Errorf("deletionProtection %q, and the policy says %q", s.DeletionProtection, p.Spec.DeletionProtection)
 			}
 			if !slices.Equal(model.UnsupportedFieldsOf(b), p.UnsupportedFields()) {
 				t.Errorf("unsupported fields %v", model.UnsupportedFieldsOf(b))

@@ -99,6 +99,17 @@ spec:
 		t.Errorf("kubectl get shows TO %q", got)
 	}
 
+	backend := meshService("backend", nil)
+	s.until(t, backend, func() error {
+		if len(backend.Status.VIPs) == 0 {
+			return fmt.Errorf("MeshService %s has no VIP", backend.Name)
+		}
+		return nil
+	})
+	if got := s.row(t, "meshservices", "backend")["VIPS"]; got != backend.Status.VIPs[0].IP {
+		t.Errorf("kubectl get shows VIPS %q, and the status has %v", got, backend.Status.VIPs)
+	}
+
 	mesh := s.meshObject()
 	served := func(status metav1.ConditionStatus, reason string, fragments ...string) {
 		t.Helper()
