@@ -7,7 +7,8 @@ const AnnotationForceRollout = "materialize.cloud/force-rollout"
 
 // AnnotationV1alpha1 has what an object says in v1alpha1 that v1alpha2 has no place for, as JSON with a version:
 //
-//	{"version": 1, "spec": {"requestRollout": "...", "inPlaceRollout": false}, "role": "..."}
+//	{"version": 1, "spec": {"requestRollout": "...", "inPlaceRollout": false}, "role": "...",
+//	 "completed": {"request": "...", "hash": "..."}}
 //
 // The conversion writes it, and it rolls nothing out.
 const AnnotationV1alpha1 = "fairlead.dev/v1alpha1"

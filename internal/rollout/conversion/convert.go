@@ -66,35 +66,43 @@ func upgrade(object, was, status map[string]any) error {
 	if was != nil {
 		object["spec"] = spec
 	}
+	if status != nil {
+		upgraded := upgradeStatus(status)
+		if isWholeObject(spec) && isV1alpha1Status(status) {
+			history, err := rolloutHashes(objectMetaOf(object["metadata"]).Generation, was, status, func() (string, error) { return hashOf(object["metadata"], spec) })
+			if err != nil {
+				return err
+			}
+			maps.Copy(upgraded, history)
+		}
+		object["status"] = upgraded
+		rest.keepCompleted(object["metadata"], was, status, upgraded)
+	}
 	if before != nil || !rest.isEmpty() {
 		object["metadata"] = setAnnotation(object["metadata"], v1alpha2.AnnotationV1alpha1, rest.String())
 	}
-	if status == nil {
-		return nil
-	}
-	upgraded := upgradeStatus(status)
-	if isWholeObject(spec) && isV1alpha1Status(status) {
-		history, err := rolloutHashes(objectMetaOf(object["metadata"]).Generation, was, status, func() (string, error) { return hashOf(object["metadata"], spec) })
-		if err != nil {
-			return err
-		}
-		maps.Copy(upgraded, history)
-	}
-	object["status"] = upgraded
 	return nil
 }
 
 // downgrade changes a shallow copy of an object of v1alpha2. All fields of v1alpha2 exist in v1alpha1.
 func downgrade(object, was, status map[string]any) {
-	if rest := readPreserved(object["metadata"]); rest != nil {
-		if spec := rest.restore(was); spec != nil {
-			object["spec"] = spec
-		}
-		object["metadata"] = setAnnotation(object["metadata"], v1alpha2.AnnotationV1alpha1, rest.String())
-	}
 	if isWholeObject(was) && isV1alpha1Status(status) {
-		object["status"] = markV1alpha2Status(status)
+		status = markV1alpha2Status(status)
+		object["status"] = status
 	}
+	rest := readPreserved(object["metadata"])
+	if rest == nil {
+		return
+	}
+	if spec := rest.restore(was); spec != nil {
+		object["spec"] = spec
+		if request := rest.completedRequest(object["metadata"], spec, status); request != "" {
+			completed := maps.Clone(status)
+			completed[lastCompletedRolloutRequest] = request
+			object["status"] = completed
+		}
+	}
+	object["metadata"] = setAnnotation(object["metadata"], v1alpha2.AnnotationV1alpha1, rest.String())
 }
 
 // child is the object in a field, nil if the field is absent.

@@ -22,6 +22,8 @@ var parts = [][2]string{
 	{`{"environmentdImageRef":"e:1","backendSecretName":"b","environmentdIamRoleArn":"arn"}`, `{"conditions":[{"type":"UpToDate","reason":"Promoting"}]}`},
 	{`{"environmentdImageRef":"e:1","backendSecretName":"b","forcePromote":"` + nul + `","inPlaceRollout":true}`, `{"requestedRolloutHash":"h","rolloutHashVersion":1}`},
 	{`{"serviceAccountAnnotations":{"eks.amazonaws.com/role-arn":"a"},"environmentdIamRoleArn":"arn"}`, `{"rolloutHashVersion":0,"conditions":[null,7,{"type":{}}]}`},
+	{`{"environmentdImageRef":"e:1","backendSecretName":"b","requestRollout":"` + two + `"}`, `{"lastCompletedRolloutRequest":"` + one + `","lastCompletedRolloutHash":"h","conditions":[{"type":"UpToDate","status":"True","observedGeneration":1}]}`},
+	{`{"environmentdImageRef":"e:1","backendSecretName":"b","requestRollout":"` + two + `"}`, `{"lastCompletedRolloutRequest":"` + one + `","lastCompletedRolloutHash":"h","conditions":[{"type":"UpToDate","status":"Unknown"}]}`},
 	{`{"environmentdImageRef":[],"backendSecretName":{},"balancerdReplicas":1e300}`, `{"lastCompletedRolloutRequest":{},"activeGeneration":-1}`},
 }
 
@@ -30,6 +32,8 @@ var annotations = []string{
 	``, `{}`, `7`, `{"version":2,"spec":{"requestRollout":"` + one + `"}}`,
 	`{"version":1,"spec":{"requestRollout":"` + one + `","inPlaceRollout":false},"role":"a"}`,
 	`{"version":1,"spec":{"environmentdIamRoleArn":"other"}}`,
+	`{"version":1,"spec":{"requestRollout":"` + two + `"},"completed":{"request":"` + one + `","hash":"h"}}`,
+	`{"version":1,"completed":{"request":"` + one + `"}}`,
 	`{"version":1,"spec":{"environmentdIamRoleArn":"","forcePromote":"` + nul + `"}}`,
 	`{"version":1,"spec":{"requestRollout":7,"inPlaceRollout":"yes","environmentdIamRoleArn":[],"forcePromote":"h"},"role":"other"}`,
 }

@@ -28,6 +28,15 @@ type preserved struct {
 	Spec map[string]any `json:"spec,omitempty"`
 	// Role is what environmentdIamRoleArn and the role in serviceAccountAnnotations were when they were the same.
 	Role string `json:"role,omitempty"`
+	// Completed is the request of the last rollout that was completed, while the current one is not.
+	Completed *completedRollout `json:"completed,omitempty"`
+}
+
+// completedRollout is a request, and the lastCompletedRolloutHash that the status had with it: with another hash, another rollout
+// was completed since.
+type completedRollout struct {
+	Request string `json:"request"`
+	Hash    string `json:"hash,omitempty"`
 }
 
 func (p *preserved) keep(field string, value any) {
@@ -37,7 +46,7 @@ func (p *preserved) keep(field string, value any) {
 	p.Spec[field] = value
 }
 
-func (p *preserved) isEmpty() bool { return len(p.Spec) == 0 && p.Role == "" }
+func (p *preserved) isEmpty() bool { return len(p.Spec) == 0 && p.Role == "" && p.Completed == nil }
 
 // String is the annotation, empty if there is nothing to preserve.
 func (p *preserved) String() string {

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -126,5 +127,78 @@ func TestPreservedRollsNothingOut(t *testing.T) {
 	}
 	if hashOf(", environmentdIamRoleArn: r1") == hashOf(", environmentdIamRoleArn: r2") {
 		t.Error("another role does not roll out")
+	}
+}
+
+// TestCompletedRequest reads lastCompletedRolloutRequest in v1alpha1. It is the current request only if the operator says of the
+// latest spec that it is rolled out: scripts wait for that.
+func TestCompletedRequest(t *testing.T) {
+	const whole = "environmentdImageRef: e:1, backendSecretName: b"
+	requested := func(generation int, rest string) string {
+		return fmt.Sprintf("metadata: {generation: %d, annotations: {fairlead.dev/v1alpha1: '{\"version\":1,\"spec\":{\"requestRollout\":\"%s\"}%s}'}}\nspec: {%s}\n",
+			generation, two, rest, whole)
+	}
+	upToDate := func(is string, observed int) string {
+		return fmt.Sprintf("conditions: [{type: UpToDate, status: '%s', observedGeneration: %d}]", is, observed)
+	}
+	before := `,"completed":{"request":"` + one + `","hash":"h1"}`
+	for name, c := range map[string]struct{ stored, want string }{
+		"completed":                            {requested(3, "") + "status: {lastCompletedRolloutHash: h2, requestedRolloutHash: h2, rolloutHashVersion: 1, " + upToDate("True", 3) + "}", two},
+		"completed, and another one before":    {requested(3, before) + "status: {lastCompletedRolloutHash: h2, rolloutHashVersion: 1, " + upToDate("True", 3) + "}", two},
+		"the same spec again":                  {requested(3, before) + "status: {lastCompletedRolloutHash: h1, rolloutHashVersion: 1, " + upToDate("True", 3) + "}", two},
+		"requested, and not seen yet":          {requested(4, before) + "status: {lastCompletedRolloutHash: h1, rolloutHashVersion: 1, " + upToDate("True", 3) + "}", one},
+		"under way":                            {requested(4, before) + "status: {lastCompletedRolloutHash: h1, requestedRolloutHash: h2, rolloutHashVersion: 1, " + upToDate("Unknown", 4) + "}", one},
+		"under way, the one before is unknown": {requested(4, before) + "status: {lastCompletedRolloutHash: h3, requestedRolloutHash: h2, rolloutHashVersion: 1, " + upToDate("Unknown", 4) + "}", ""},
+		"the first one, under way":             {requested(1, "") + "status: {requestedRolloutHash: h2, rolloutHashVersion: 1, " + upToDate("Unknown", 1) + "}", ""},
+		"no status yet":                        {requested(1, "") + "status: {}", ""},
+		"never requested in v1alpha1":          {"metadata: {generation: 3}\nspec: {" + whole + "}\nstatus: {lastCompletedRolloutHash: h2, rolloutHashVersion: 1, " + upToDate("True", 3) + "}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := object(t, newer, c.stored)
+			input := runtime.DeepCopyJSON(stored)
+			read := convert(t, stored, older)
+			status, _ := read["status"].(map[string]any)
+			if got, _ := status[lastCompletedRolloutRequest].(string); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			back := convert(t, read, newer)
+			if diff := cmp.Diff(input["status"], back["status"]); diff != "" {
+				t.Errorf("there and back: %s", diff)
+			}
+			if again := convert(t, back, older); !cmp.Equal(status, again["status"]) {
+				t.Errorf("there and back again: %s", cmp.Diff(status, again["status"]))
+			}
+			if diff := cmp.Diff(input, stored); diff != "" {
+				t.Errorf("the input has changed: %s", diff)
+			}
+		})
+	}
+}
+
+// TestWriteRequest: who requests the next rollout in v1alpha1 reads the request before as completed, until the next one is.
+func TestWriteRequest(t *testing.T) {
+	stored := object(t, older, "metadata: {generation: 3}\nspec: {environmentdImageRef: e:1, backendSecretName: b, requestRollout: "+one+"}\n"+
+		"status: {lastCompletedRolloutRequest: "+one+", resourcesHash: x, activeGeneration: 1, conditions: [{type: UpToDate, status: 'True', observedGeneration: 3}]}")
+	completed := func(o map[string]any) any { return o["status"].(map[string]any)[lastCompletedRolloutRequest] }
+	now := convert(t, stored, newer)
+	read := runtime.DeepCopyJSON(convert(t, now, older))
+	if completed(read) != one {
+		t.Fatalf("at rest: %v", completed(read))
+	}
+	// The API server counts the generation, and leaves the status to the operator.
+	read["spec"].(map[string]any)["requestRollout"], read["spec"].(map[string]any)["environmentdImageRef"] = two, "e:2"
+	read["metadata"].(map[string]any)["generation"] = int64(4)
+	now = runtime.DeepCopyJSON(convert(t, read, newer))
+	if got := completed(convert(t, now, older)); got != one {
+		t.Errorf("requested: %v", got)
+	}
+	status := now["status"].(map[string]any)
+	status["requestedRolloutHash"], status["conditions"] = "h2", []any{map[string]any{"type": "UpToDate", "status": "Unknown", "observedGeneration": int64(4)}}
+	if got := completed(convert(t, now, older)); got != one {
+		t.Errorf("under way: %v", got)
+	}
+	status["lastCompletedRolloutHash"], status["conditions"] = "h2", []any{map[string]any{"type": "UpToDate", "status": "True", "observedGeneration": int64(4)}}
+	if got := completed(convert(t, now, older)); got != two {
+		t.Errorf("completed: %v", got)
 	}
 }

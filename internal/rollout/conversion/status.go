@@ -108,6 +108,42 @@ func isAboutSpec(generation int64, spec, status map[string]any) bool {
 	return condition["status"] == "True" && (observed == 0 || observed >= generation)
 }
 
+// keepCompleted preserves the completed request of a status of v1alpha1, unless the status of v1alpha2 tells that the current one is.
+func (p *preserved) keepCompleted(metadata any, spec, status, upgraded map[string]any) {
+	request, _ := status[lastCompletedRolloutRequest].(string)
+	if request == "" || !isWholeObject(spec) || isCurrent(metadata, upgraded) && isText(spec[requestRollout]) {
+		return
+	}
+	hash, _ := upgraded[lastCompletedRolloutHash].(string)
+	p.Completed = &completedRollout{Request: request, Hash: hash}
+}
+
+// completedRequest is lastCompletedRolloutRequest of an object of v1alpha2: the current request if its spec is rolled out, or else the
+// one before; empty if that is not known. The status is marked already: with the field, one without a mark would pass for one of
+// v1alpha1.
+func (p *preserved) completedRequest(metadata any, spec, status map[string]any) string {
+	if !isWholeObject(spec) || !hasAny(status, lastCompletedRolloutHash, requestedRolloutHash, rolloutHashVersion) {
+		return ""
+	}
+	if request, _ := spec[requestRollout].(string); request != "" && isCurrent(metadata, status) {
+		return request
+	}
+	if hash, _ := status[lastCompletedRolloutHash].(string); p.Completed != nil && p.Completed.Hash == hash {
+		return p.Completed.Request
+	}
+	return ""
+}
+
+// isCurrent tells whether a status of v1alpha2 says of the latest spec that it is rolled out.
+func isCurrent(metadata any, status map[string]any) bool {
+	condition := upToDateCondition(status)
+	if condition["status"] != "True" || !isText(status[lastCompletedRolloutHash]) {
+		return false
+	}
+	observed := integer(condition["observedGeneration"])
+	return observed > 0 && observed >= objectMetaOf(metadata).Generation
+}
+
 func promoting(status map[string]any) bool {
 	return upToDateCondition(status)["reason"] == string(v1alpha2.ReasonPromoting)
 }
