@@ -31,8 +31,8 @@ const (
 	Stopped Outcome = "Stopped"
 	// Completed is a plan with nothing left to do.
 	Completed Outcome = "Completed"
-	// CompletedWithFailures is a plan that went to its end, not always with success.
-	CompletedWithFailures Outcome = "CompletedWithFailures"
+	// OutcomeFailed is a plan that went to its end, not always with success.
+	OutcomeFailed Outcome = "Failed"
 )
 
 // Why nothing starts, other than a gate's own reason.
@@ -69,7 +69,7 @@ type Decision struct {
 // changes.
 func (d Decision) Settled() bool {
 	switch d.Outcome {
-	case Completed, CompletedWithFailures:
+	case Completed, OutcomeFailed:
 		return true
 	case Stopped:
 		return len(d.Wait) == 0
@@ -178,7 +178,7 @@ func (d *Decision) startNothing(outcome Outcome, code Code, format string, args 
 func (d *Decision) finish(r batchState) {
 	switch {
 	case len(r.failed) > 0:
-		d.startNothing(CompletedWithFailures, CodeStepFailed, "%s failed, all others have settled", r.describeSteps(r.failed))
+		d.startNothing(OutcomeFailed, CodeStepFailed, "%s failed, all others have settled", r.describeSteps(r.failed))
 	case r.done == 0:
 		d.startNothing(Completed, CodeNothingLeft, "nothing to do")
 	default:

@@ -272,7 +272,7 @@ func TestNext(t *testing.T) {
 		"and is the outcome at the end": {
 			steps:    steps(deploy("a", failed(1, 10)), deploy("b", done(2, 20))),
 			batching: Batching{Size: 1}, now: 20,
-			want: want{outcome: CompletedWithFailures, batches: "2/2", code: CodeStepFailed},
+			want: want{outcome: OutcomeFailed, batches: "2/2", code: CodeStepFailed},
 		},
 		"fail fast starts nothing more, not even to fill up, and waits for what runs": {
 			steps:    steps(deploy("a", failed(1, 10)), deploy("b", running(1)), deploy("c"), deploy("d")),
@@ -297,7 +297,7 @@ func TestNext(t *testing.T) {
 		"fail fast that failed in the last batch": {
 			steps:    steps(deploy("a", failed(1, 10)), deploy("b", done(1, 20))),
 			batching: failFast, now: 20,
-			want: want{outcome: CompletedWithFailures, batches: "1/1", code: CodeStepFailed},
+			want: want{outcome: OutcomeFailed, batches: "1/1", code: CodeStepFailed},
 		},
 
 		"what is disturbed already goes first, all of it, beyond the size and whatever its priority": {

@@ -168,7 +168,7 @@ func randomWorld(t *testing.T, random *rand.Rand, story *strings.Builder) {
 				if w.plan.HasChanges() || failures > 0 {
 					t.Fatalf("completed with changes left, or %d failures", failures)
 				}
-			case CompletedWithFailures:
+			case OutcomeFailed:
 				if w.plan.HasChanges() || failures == 0 {
 					t.Fatalf("completed with changes left, or without the failures it tells of")
 				}

@@ -70,7 +70,7 @@ func TestSettled(t *testing.T) {
 		"delaying":                {Decision{Outcome: Delaying}, false},
 		"held":                    {Decision{Outcome: Held}, false},
 		"completed":               {Decision{Outcome: Completed}, true},
-		"completed with failures": {Decision{Outcome: CompletedWithFailures}, true},
+		"completed with failures": {Decision{Outcome: OutcomeFailed}, true},
 		"stopped, some still run": {Decision{Outcome: Stopped, Wait: deploys("a", running(1))}, false},
 		"stopped":                 {Decision{Outcome: Stopped}, true},
 	}

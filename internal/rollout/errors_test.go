@@ -23,7 +23,7 @@ func TestRetries(t *testing.T) {
 // TestLasting: what may pass by itself is not told of at once, and all else is.
 func TestLasting(t *testing.T) {
 	stops, refused := errors.New("stops"), errors.New("refused")
-	passes := fmt.Errorf("keep Role shop/x: %w", transient{errors.New("reset")})
+	passes := fmt.Errorf("ensure Role shop/x: %w", transient{errors.New("reset")})
 	got := applyErrors{stops, []error{passes, refused, passes}}.withoutTransient()
 	if got.blocking != stops || len(got.tolerated) != 1 || got.tolerated[0] != refused {
 		t.Errorf("it lasts: %+v", got)

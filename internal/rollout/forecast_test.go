@@ -29,18 +29,18 @@ func TestPlanOfCommands(t *testing.T) {
 		},
 		"a Certificate": {
 			scene: serving(secured()).leaves(v1().serving(t, 1, v1())),
-			want:  lines("> Pending keep Certificate console-external", "> Pending keep Deployment console"),
+			want:  lines("> Pending ensure Certificate console-external", "> Pending ensure Deployment console"),
 		},
 		"a Certificate without cert-manager": {
 			scene: serving(secured()).leaves(v1().serving(t, 1, v1())), in: func(o *Observed) { o.NoCertManager = true },
-			want: lines("  Failed  keep Certificate console-external", "> Pending keep Deployment console"),
+			want: lines("  Failed  ensure Certificate console-external", "> Pending ensure Deployment console"),
 		},
 		"kinds that were not listed": {
 			scene: serving(v1()),
 			in: func(o *Observed) {
 				o.Unlisted = slices.DeleteFunc(OwnedKinds(), func(k schema.GroupVersionKind) bool { return k == objects.KindRole })
 			},
-			want: lines("> Pending keep Role environmentd"),
+			want: lines("> Pending ensure Role environmentd"),
 		},
 		"only kinds that were not listed": {
 			scene: serving(v1()), in: func(o *Observed) { o.Unlisted = OwnedKinds() }, want: lines("  Done    complete"),

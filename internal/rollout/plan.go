@@ -25,7 +25,7 @@ const (
 	// ActionWithdraw records that the spec is that of the active generation again.
 	ActionWithdraw passage.Action = "withdraw"
 	// ActionApplyShared applies an object that all generations share, or one of the active generation during a promotion.
-	ActionApplyShared passage.Action = "keep"
+	ActionApplyShared passage.Action = "ensure"
 	// ActionDeleteShared deletes an object that all generations shared.
 	ActionDeleteShared passage.Action = "drop"
 	// ActionApply applies an object of a generation.

@@ -116,7 +116,7 @@ func TestPlan(t *testing.T) {
 		"nothing has been rolled out": {
 			scene: seeing(t, v1().identified()),
 			want: lines(
-				"> Pending keep ServiceAccount environmentd", "> Pending keep Role environmentd", "> Pending keep RoleBinding environmentd",
+				"> Pending ensure ServiceAccount environmentd", "> Pending ensure Role environmentd", "> Pending ensure RoleBinding environmentd",
 				"  Pending request", "  Pending apply ConfigMap environmentd-1", "  Pending apply Service persist-pubsub-1",
 				"  Pending apply Service environmentd-1", "  Pending apply StatefulSet environmentd-1",
 				"  Pending await StatefulSet environmentd-1", "  Pending catch up StatefulSet environmentd-1", "  Pending commit",
@@ -373,7 +373,7 @@ func TestPlan(t *testing.T) {
 		},
 		"promoting, and what serves has lost its pods": {
 			scene: seeing(t, promoting(v2())).generation(1, v1()).without(1, "StatefulSet").generation(2, v2()).complete().hearsNothing(),
-			want: lines("> Pending keep StatefulSet environmentd-1", "  Running promote StatefulSet environmentd-2", "  Pending switch Service environmentd",
+			want: lines("> Pending ensure StatefulSet environmentd-1", "  Running promote StatefulSet environmentd-2", "  Pending switch Service environmentd",
 				removeFirst[1:], "  Pending complete"),
 		},
 		"promoting with downtime, and what served is gone": {
@@ -440,7 +440,7 @@ func TestPlan(t *testing.T) {
 		},
 		"an image without a tag is asked for, and what serves has lost its pods": {
 			scene: seeing(t, tagless().serving(t, 1, v1())).generation(1, v1()).without(1, "StatefulSet").complete(),
-			want:  lines("> Pending keep StatefulSet environmentd-1", "  Failed  request"),
+			want:  lines("> Pending ensure StatefulSet environmentd-1", "  Failed  request"),
 			err:   "has a digest and no tag",
 		},
 		"an image without a tag is asked for first": {
@@ -450,13 +450,13 @@ func TestPlan(t *testing.T) {
 		},
 		"what serves has an image without a tag": {
 			scene: seeing(t, digested()).foreign(1),
-			want: lines("> Pending keep ServiceAccount environmentd", "> Pending keep Role environmentd", "> Pending keep RoleBinding environmentd",
-				"> Pending keep Service environmentd"),
+			want: lines("> Pending ensure ServiceAccount environmentd", "> Pending ensure Role environmentd", "> Pending ensure RoleBinding environmentd",
+				"> Pending ensure Service environmentd"),
 			err: "has a digest and no tag",
 		},
 		"what serves has an image without a tag, and all else is there": {
 			scene: seeing(t, digested()).foreign(1).leaves(v1().serving(t, 1, v1())),
-			want:  lines("> Pending keep Service environmentd"),
+			want:  lines("> Pending ensure Service environmentd"),
 			err:   "has a digest and no tag",
 		},
 		"paused": {

@@ -35,7 +35,7 @@ func TestHeard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := seen(t, c.strategy, c.phase, now)
 			o.Leader = c.answer
-			for _, failed := range []applyErrors{{}, {tolerated: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}} {
+			for _, failed := range []applyErrors{{}, {tolerated: []error{errors.New("ensure Deployment shop/x: somebody does not want it")}}} {
 				reported := assess(o, decide(o, now), failed, now)
 				m := o.Materialize.DeepCopy()
 				setCondition(&m.Status, m, reported, now)

@@ -19,7 +19,7 @@ func TestCondition(t *testing.T) {
 	v1, v2 := func() maker { return makeMaterialize() }, func() maker { return makeMaterialize().image("v2") }
 	second := func(b maker) maker { return b.serving(t, 1, v1()).requested(t, b, 0).reported(v1alpha2.ReasonApplying) }
 	manual := func() maker { return v2().strategy(v1alpha2.RolloutManuallyPromote) }
-	refused := applyErrors{tolerated: []error{errors.New("keep Deployment shop/x: somebody does not want it")}}
+	refused := applyErrors{tolerated: []error{errors.New("ensure Deployment shop/x: somebody does not want it")}}
 	stopped := applyErrors{blocking: errors.New("apply StatefulSet shop/x: somebody does not want it")}
 	asked := applyErrors{blocking: asEnvironmentdError(environmentd.Refusal{Message: "not today"})}
 	cases := map[string]struct {
@@ -33,7 +33,7 @@ func TestCondition(t *testing.T) {
 		},
 		"serving, and something is refused": {
 			scene:  seeing(t, v1().serving(t, 1, v1())).generation(1, v1()).complete(),
-			failed: refused, want: "False FailedDeploy: keep Deployment shop/x: somebody does not want it",
+			failed: refused, want: "False FailedDeploy: ensure Deployment shop/x: somebody does not want it",
 		},
 		"serving, and paused": {
 			scene: seeing(t, v1().serving(t, 1, v1()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).complete(),
@@ -60,12 +60,12 @@ func TestCondition(t *testing.T) {
 		"ready, and something is refused": {
 			scene:  seeing(t, second(manual())).generation(1, v1()).generation(2, manual()).complete().hears(v1alpha2.LeaderReadyToPromote),
 			failed: refused, want: "Unknown ReadyToPromote: generation 2 is ready; to promote it, set spec.forcePromote to " + hashOf(t, manual()) +
-				": `fairlead promote mzs mz -n shop`; also: keep Deployment shop/x: somebody does not want it",
+				": `fairlead promote mzs mz -n shop`; also: ensure Deployment shop/x: somebody does not want it",
 		},
 		"pods are not ready, and something is refused": {
 			scene:  seeing(t, second(v2())).generation(1, v1()).generation(2, v2()).unready(2).complete(),
 			failed: refused, want: "Unknown Applying: creating generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2: 0 of 1 pods ready; " +
-				"also: keep Deployment shop/x: somebody does not want it",
+				"also: ensure Deployment shop/x: somebody does not want it",
 		},
 		"it cannot be made": {
 			scene:  seeing(t, second(v2())).generation(1, v1()).complete(),
@@ -74,11 +74,11 @@ func TestCondition(t *testing.T) {
 		"neither it nor something else can be made": {
 			scene:  seeing(t, second(v2())).generation(1, v1()).complete(),
 			failed: applyErrors{stopped.blocking, refused.tolerated},
-			want:   "False FailedDeploy: apply StatefulSet shop/x: somebody does not want it; also: keep Deployment shop/x: somebody does not want it",
+			want:   "False FailedDeploy: apply StatefulSet shop/x: somebody does not want it; also: ensure Deployment shop/x: somebody does not want it",
 		},
 		"serving, something is refused, and something goes": {
 			scene:  seeing(t, v1().serving(t, 5, v1())).generation(5, v1()).generation(2, v2()).going(2).complete(),
-			failed: refused, want: "False FailedDeploy: keep Deployment shop/x: somebody does not want it",
+			failed: refused, want: "False FailedDeploy: ensure Deployment shop/x: somebody does not want it",
 		},
 		"promoting": {
 			scene: seeing(t, second(v2()).reported(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderPromoting),
@@ -87,7 +87,7 @@ func TestCondition(t *testing.T) {
 		"promoting, and something is refused": {
 			scene:  seeing(t, second(v2()).reported(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderPromoting),
 			failed: refused, want: "Unknown Promoting: promoting generation 2: StatefulSet shop/mza1b2c3d4e5-environmentd-2: environmentd is taking over leadership; " +
-				"also: keep Deployment shop/x: somebody does not want it",
+				"also: ensure Deployment shop/x: somebody does not want it",
 		},
 		"promoting, and being asked in vain": {
 			scene:  seeing(t, second(v2()).reported(v1alpha2.ReasonPromoting)).generation(1, v1()).generation(2, v2()).complete().hears(v1alpha2.LeaderReadyToPromote),

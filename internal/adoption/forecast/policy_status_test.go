@@ -236,7 +236,7 @@ func TestProgressCountsObjects(t *testing.T) {
 		want   string
 	}{
 		"not reported yet":     {func(p *policy.Policy, _ *hubReader) { report(p, metav1.ConditionUnknown, model.ReasonApplying) }, "InProgress: 1 of 1 done"},
-		"a cluster is missing": {func(p *policy.Policy, h *hubReader) { h.placedBy(p, "west", "esat") }, "CompletedWithFailures: 1 of 1 done, PropagationPolicy shop/p failed"},
+		"a cluster is missing": {func(p *policy.Policy, h *hubReader) { h.placedBy(p, "west", "esat") }, "Failed: 1 of 1 done, PropagationPolicy shop/p failed"},
 		"aborted": {func(p *policy.Policy, h *hubReader) {
 			p.Aborted, h.bindings = true, nil
 			report(p, metav1.ConditionFalse, model.ReasonAborted)

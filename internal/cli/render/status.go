@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,8 @@ type StatusReport struct {
 	// Reported is false while the operator has not seen the latest spec.
 	Reported   bool               `json:"reported"`
 	Conditions []metav1.Condition `json:"conditions"`
+	// Part is what the view speaks of, if that is not all of the resource: "control planes".
+	Part string `json:"-"`
 	// Deleting is set where the operator does not report any more.
 	Deleting bool `json:"-"`
 	// NeedsUser is set where the operator has tried, and only a user can help.
@@ -66,13 +69,13 @@ func (r *StatusReport) PrintDetails(w io.Writer, format Format) {
 func (r *StatusReport) DrawDetails(w io.Writer) { PrintSteps(w, Text, Open(r.Steps)) }
 
 func (r *StatusReport) WriteChanges(l *LineWriter) {
-	l.Line("state", fmt.Sprintf("%s to %s: %s", r.Subject, OrDash(r.Target), r.State))
+	l.Line("state", fmt.Sprintf("%s to %s: %s", r.name(), OrDash(r.Target), r.State))
 	l.Steps(r.Steps, StepText)
 }
 
 func (r *StatusReport) ExitError() error {
 	switch {
-	case r.State == passage.CompletedWithFailures, r.State == passage.Stopped, r.Reported && r.NeedsUser:
+	case r.State == passage.OutcomeFailed, r.State == passage.Stopped, r.Reported && r.NeedsUser:
 		return console.ExitError{Code: console.ExitFailed}
 	case r.State != passage.Completed || !r.Reported:
 		return console.ExitError{Code: console.ExitUnfinished}
@@ -91,12 +94,22 @@ func (r *StatusReport) TimeoutHint() string {
 	return ""
 }
 
-// Title names the resource and its target.
-func (r *StatusReport) Title() string {
-	if r.Target == "" {
+// name is the resource, with the part of it that the view speaks of.
+func (r *StatusReport) name() string {
+	if r.Part == "" {
 		return r.Subject.String()
 	}
-	return r.Subject.String() + " to " + r.Target
+	return r.Part + " of " + r.Subject.String()
+}
+
+// Title names the resource and its target.
+func (r *StatusReport) Title() string {
+	title := r.name()
+	title = strings.ToUpper(title[:1]) + title[1:]
+	if r.Target == "" {
+		return title
+	}
+	return title + " to " + r.Target
 }
 
 // PrintStatus prints what `status` shows.

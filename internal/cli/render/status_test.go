@@ -148,7 +148,7 @@ run      IstioRevision r   -      v1.24.0   Done    serves
 		},
 		"failed": {
 			planOf(nil, step("create", "r", passage.Failed, "taken")), nil, true,
-			`Istio default to default-v1-24-0: CompletedWithFailures
+			`Istio default to default-v1-24-0: Failed
 0 of 1 done, 1 failed
 
 ACTION   OBJECT            FROM   TO        STATE    WHY

@@ -87,7 +87,7 @@ func TestPlanOfManifest(t *testing.T) {
 		"the same": {"{environmentdImageRef: materialize/environmentd:v1, backendSecretName: backend}", 0, "no rollout: nothing changed", nil},
 		"replicas": {
 			"{environmentdImageRef: materialize/environmentd:v1, backendSecretName: backend, balancerdReplicas: 3}", 3,
-			"no rollout: only balancerdReplicas changed", []string{"keep"},
+			"no rollout: only balancerdReplicas changed", []string{"ensure"},
 		},
 		"another image": {
 			"{environmentdImageRef: materialize/environmentd:v2, backendSecretName: backend}", 3,

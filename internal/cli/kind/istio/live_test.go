@@ -39,7 +39,7 @@ func TestLineWriter(t *testing.T) {
 	for _, r := range reportsOfAMigration() {
 		printer.Draw(r)
 	}
-	want := `12:00:00  Istio default to default-v1-24-0: Completed
+	want := `12:00:00  control planes of Istio default to default-v1-24-0: Completed
 12:00:00  StatefulSet shop/db: stays: a StatefulSet is not moved
 12:00:00  workloads: Held: paused by hand
 12:00:00  workloads to default-v1-26-0: Held, 0 of 2 done, 1 batch
@@ -48,7 +48,7 @@ func TestLineWriter(t *testing.T) {
 12:00:01  workloads to default-v1-26-0: InProgress, 0 of 2 done, 2 running, batch 1 of 1
 12:00:02  Deployment shop/a: done after 7s
 12:00:04  Deployment shop/b: restart failed: Readiness timeout exceeded after 5m0s
-12:00:04  workloads to default-v1-26-0: CompletedWithFailures, 1 of 2 done, 1 failed, batch 1 of 1
+12:00:04  workloads to default-v1-26-0: Failed, 1 of 2 done, 1 failed, batch 1 of 1
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
@@ -80,5 +80,21 @@ func TestTTY(t *testing.T) {
 				t.Errorf("the line about Ctrl-C stays: %q", out.String())
 			}
 		})
+	}
+}
+
+// The first line speaks of control planes, and says so where workloads that move are below it.
+func TestTitle(t *testing.T) {
+	own := planOf(nil, step("run", "default-v1-24-0", passage.Done, "serves"))
+	unsettled := moving(nil, workloadStep("Deployment", "a", "restart", passage.Running, running("0/1 ready")))
+	for want, w := range map[string]*workloads{
+		"Istio default to default-v1-24-0: Completed\n":                   nil,
+		"Control planes of Istio default to default-v1-24-0: Completed\n": unsettled,
+	} {
+		var out bytes.Buffer
+		render.PrintStatus(&out, render.Text, newStatus(observed{istio: &v1.Istio{}, plan: own, workloads: w}, now))
+		if got, _, _ := strings.Cut(out.String(), "1 of 1 done"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -37,6 +37,9 @@ func newStatus(o observed, now time.Time) *status {
 	if w := o.workloads; w != nil {
 		view := passage.NewView(passage.Next(w.plan, w.batching, now), now)
 		s.Workloads = &view
+		if view.Target != "" {
+			s.Part = "control planes"
+		}
 	}
 	return s
 }

@@ -153,7 +153,7 @@ Held: paused by hand
 				because("Readiness timeout exceeded after 5m0s")(s)
 			})),
 			`
-Workloads to default-v1-26-0: CompletedWithFailures
+Workloads to default-v1-26-0: Failed
 [###############!!!!!!!!!!!!!!!] 1 of 2 done, 1 failed, batch 1 of 1
 Deployment shop/b failed, all others have settled
 

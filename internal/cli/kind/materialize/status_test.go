@@ -167,7 +167,7 @@ The promotion has started and cannot be aborted.
 		"took too long": {
 			scene{m: v2, serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout, message: "generation 2 was not ready", after: 2 * time.Hour},
 			nil, []passage.Step{{Action: rollout.ActionCancel, State: passage.Failed}},
-			`Materialize shop/mz to generation 2: CompletedWithFailures
+			`Materialize shop/mz to generation 2: Failed
 RolloutTimeout: generation 2 was not ready
 
 Phase:      RolloutTimeout
@@ -203,7 +203,7 @@ To return to generation 1: fairlead abort mzs mz -n shop
 				m: spec("v2", annotated(fairlead.AnnotationPaused, "true")), serves: v1, requested: v2, phase: v1alpha2.ReasonRolloutTimeout,
 				message: "generation 2 was not ready; it is paused", after: 2 * time.Hour,
 			}, passage.Hold(rollout.CodePaused, "it is paused"), []passage.Step{{Action: rollout.ActionCancel, State: passage.Failed}},
-			`Materialize shop/mz to generation 2: CompletedWithFailures
+			`Materialize shop/mz to generation 2: Failed
 RolloutTimeout: generation 2 was not ready; it is paused
 
 Phase:      RolloutTimeout
@@ -318,7 +318,7 @@ Materialize is being deleted, and its objects with it
 Phase:      Applied
 Generation: 1
 Image:      materialize/environmentd:v1
-To come:    keep
+To come:    ensure
 `, console.ExitUnfinished,
 		},
 		"the first": {

@@ -65,7 +65,7 @@ func TestStatusOfTag(t *testing.T) {
 		},
 		"has no target": {
 			makeTag("old", "False", v1.ReasonRefNotFound), "",
-			`to : CompletedWithFailures, Failed "old"->"" RefNotFound`,
+			`to : Failed, Failed "old"->"" RefNotFound`,
 		},
 		"nobody has looked at it": {
 			makeTag("", "", ""), "new",

@@ -120,7 +120,7 @@ func TestWatchAndRetry(t *testing.T) {
 		for _, line := range []string{
 			"Deployment " + shop + "/cart: done",
 			"Deployment " + shop + "/sick: restart failed: Readiness timeout exceeded after 2s",
-			"workloads to " + m.to + ": CompletedWithFailures, 1 of 2 done, 1 failed, batch 1 of 1",
+			"workloads to " + m.to + ": Failed, 1 of 2 done, 1 failed, batch 1 of 1",
 		} {
 			if !strings.Contains(result.Stdout, line) {
 				t.Errorf("nowhere is %q:\n%s", line, result.Stdout)
