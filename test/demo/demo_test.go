@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/pages"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // storyVariable has the test binary be the demo: a story to tell.
@@ -94,6 +95,31 @@ func isInReadme(t *testing.T, output, heading string) {
 			t.Errorf("README.md:%d: $ %s\nthe README shows\n%s\nthe demo prints\n%s",
 				shown.Line, shown.Text, strings.Join(shown.Shown, "\n"), strings.Join(slices.Concat(printed...), "\n"))
 		}
+	}
+}
+
+// TestReadmeTimeouts: the commands in the README are those that the demo types on two quiet cores.
+func TestReadmeTimeouts(t *testing.T) {
+	t.Setenv(wait.Variable, "1")
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := pages.Read(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, c := range readme.Commands {
+		if _, timeout, has := strings.Cut(c.Text, "--timeout "); has {
+			found++
+			if want := deadline(); timeout != want {
+				t.Errorf("README.md:%d: $ %s\nthe demo waits %s", c.Line, c.Text, want)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no command of the README has a timeout")
 	}
 }
 
