@@ -22,7 +22,7 @@ func (r *reconciler) applyWorks(ctx context.Context, o Observed, d Decision) (ma
 		var err error
 		switch step.Action {
 		case model.ActionCreate:
-			work, err = r.createWork(ctx, work)
+			work, err = r.createWork(ctx, o.Binding, work)
 		case model.ActionUpdate:
 			err = r.client.Update(ctx, work, client.FieldOwner(model.FieldOwner))
 		case model.ActionDelete:
@@ -30,7 +30,10 @@ func (r *reconciler) applyWorks(ctx context.Context, o Observed, d Decision) (ma
 			continue
 		}
 		if kube.IsTooLarge(err) {
-			return nil, &workTooLargeError{step.Object.Cluster, err}
+			return nil, workTooLarge(o.Binding, step.Object.Cluster, err)
+		}
+		if refused := (*workRefusedError)(nil); errors.As(err, &refused) {
+			return nil, refused
 		}
 		errs = append(errs, err)
 		works[step.Object.Cluster] = work
@@ -38,8 +41,9 @@ func (r *reconciler) applyWorks(ctx context.Context, o Observed, d Decision) (ma
 	return works, errors.Join(errs...)
 }
 
-// createWork creates a Work, or updates the one that the cache has not seen yet, or that was made for an earlier binding.
-func (r *reconciler) createWork(ctx context.Context, desired *workv1alpha1.Work) (*workv1alpha1.Work, error) {
+// createWork creates a Work, or updates the one that the cache has not seen yet, or that was made for an earlier binding. That of a
+// binding that exists is left alone.
+func (r *reconciler) createWork(ctx context.Context, b *model.Binding, desired *workv1alpha1.Work) (*workv1alpha1.Work, error) {
 	work := desired.DeepCopy()
 	err := r.client.Create(ctx, work, client.FieldOwner(model.FieldOwner))
 	if !apierrors.IsAlreadyExists(err) {
@@ -48,6 +52,15 @@ func (r *reconciler) createWork(ctx context.Context, desired *workv1alpha1.Work)
 	have := &workv1alpha1.Work{}
 	if err := r.templates.Get(ctx, client.ObjectKeyFromObject(desired), have); err != nil {
 		return nil, err
+	}
+	if have.Labels[model.LabelBinding] != string(b.GetUID()) {
+		owner, err := r.ownerOf(ctx, have)
+		if err != nil {
+			return nil, err
+		}
+		if owner != nil {
+			return nil, workOwned(b, owner, have)
+		}
 	}
 	if work := updatedWork(have, desired); work != nil {
 		return work, r.client.Update(ctx, work, client.FieldOwner(model.FieldOwner))

@@ -66,11 +66,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, r.reconcileDeleted(ctx, o)
 	}
 	from := sourceOf(b)
-	if model.IsTaken(b) || len(unplacedWorks(o)) > 0 {
-		var large *workTooLargeError
-		if o.Works, from, err = r.reconcileActive(ctx, o); errors.As(err, &large) {
-			// A retry would be refused as well, until the template changes.
-			return ctrl.Result{}, writeStatus(ctx, r.client, b, large.status(b, o.Works, from, r.now()))
+	if from.Refused = refusal(o); from.Refused == nil && (model.IsTaken(b) || len(unplacedWorks(o)) > 0) {
+		var refused *workRefusedError
+		if o.Works, from, err = r.reconcileActive(ctx, o); errors.As(err, &refused) {
+			return ctrl.Result{RequeueAfter: refused.retryAfter}, writeStatus(ctx, r.client, b, refused.status(b, o.Works, from, r.now()))
 		} else if err != nil {
 			return ctrl.Result{}, err
 		}

@@ -277,7 +277,7 @@ func TestCreateWorkThatExists(t *testing.T) {
 				}
 				return nil
 			}
-			work, err := s.reconciler.createWork(t.Context(), desired)
+			work, err := s.reconciler.createWork(t.Context(), o.Binding, desired)
 			if c.gone {
 				if !apierrors.IsNotFound(err) {
 					t.Errorf("got %v", err)

@@ -57,3 +57,17 @@ func (r *reconciler) isTemplateKept(ctx context.Context, b *model.Binding) (bool
 	deleted, err := model.IsNamespaceDeleted(ctx, r.templates, key.Namespace)
 	return !deleted, err
 }
+
+// ownerOf is the binding that a Work was made for, nil if it is gone.
+func (r *reconciler) ownerOf(ctx context.Context, work *workv1alpha1.Work) (*model.Binding, error) {
+	for _, request := range model.BindingRequests(ctx, work) {
+		owner, err := model.GetBinding(ctx, r.templates, request.NamespacedName)
+		if err != nil {
+			return nil, fmt.Errorf("get the binding of Work %s/%s: %w", work.Namespace, work.Name, err)
+		}
+		if owner != nil && string(owner.GetUID()) == work.Labels[model.LabelBinding] {
+			return owner, nil
+		}
+	}
+	return nil, nil
+}

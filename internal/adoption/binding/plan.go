@@ -46,6 +46,8 @@ type Source struct {
 	Version string
 	// AnnotationErr is set if the conflict resolution annotation of the template is invalid; the one of the policy applies.
 	AnnotationErr error
+	// Refused is why no Works are made of the template, nil if they are.
+	Refused *passage.Reason
 }
 
 // sourceOf is what the Works of a binding were made from last.
@@ -62,12 +64,15 @@ type Decision struct {
 // Decide plans a step for each Work that a binding has, or should have, in the order of their clusters.
 func Decide(o Observed) Decision {
 	d := Decision{Source: sourceOf(o.Binding)}
+	d.Refused = refusal(o)
 	switch {
 	case o.Binding.GetDeletionTimestamp() != nil:
 		policy, why := deletionPolicyOf(o)
 		for _, work := range sortedWorks(o.Works) {
 			d.addDeletion(o.Binding, work, policy, why)
 		}
+	case d.Refused != nil:
+		// Works that there are stay as they are until the binding is deleted.
 	case model.ClaimOf(o.Binding) == (model.PolicyKey{}) && policy.UnsupportedInBinding(o.Binding) != nil:
 		// No policy has written the fields, and no policy can remove them.
 	case o.Template != nil && model.IsTaken(o.Binding):

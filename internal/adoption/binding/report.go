@@ -1,6 +1,7 @@
 package binding
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -35,10 +36,7 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		model.SetCondition(&status.Conditions, kind, is, reason, binding.GetGeneration(), now)
 	}
 	clusters := model.Targets(binding)
-	notScheduled := policy.UnsupportedInBinding(binding)
-	if notScheduled == nil {
-		notScheduled = model.NoClusterReason(binding)
-	}
+	notScheduled := cmp.Or(from.Refused, policy.UnsupportedInBinding(binding), model.NoClusterReason(binding))
 	if notScheduled != nil {
 		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, *notScheduled)
 	} else {
@@ -143,29 +141,6 @@ func (r *reconciler) reportProtected(ctx context.Context, o Observed, d Decision
 	}
 	r.recorder.Eventf(object, nil, corev1.EventTypeNormal, string(ReasonProtected), "Propagate", "%s", d.Steps[at].Reason.Message)
 	return nil
-}
-
-// workTooLargeError is a resource that the hub can keep, and whose Work for a cluster it cannot: a Work quotes it.
-type workTooLargeError struct {
-	cluster string
-	err     error
-}
-
-func (l *workTooLargeError) Error() string {
-	return fmt.Sprintf("too large for a Work of cluster %s (%v)", l.cluster, l.err)
-}
-
-// status is that of the binding of such a resource.
-func (l *workTooLargeError) status(binding *model.Binding, works map[string]*workv1alpha1.Work, from Source, now time.Time) workv1alpha2.ResourceBindingStatus {
-	status, _ := AggregateStatus(binding, works, Source{Version: from.Version}, now)
-	reason := passage.Because(model.ReasonNotApplied, "%s is %v: split the resource", model.TemplateOfBinding(binding).Object(), l)
-	model.SetCondition(&status.Conditions, workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, reason, binding.GetGeneration(), now)
-	for i := range status.AggregatedStatus {
-		if item := &status.AggregatedStatus[i]; item.ClusterName == l.cluster {
-			item.Applied, item.Reason, item.AppliedMessage = false, string(reason.Code), reason.Message
-		}
-	}
-	return status
 }
 
 // NotWritten is why nothing is known of an object in a cluster.

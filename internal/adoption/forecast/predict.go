@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -97,7 +98,7 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 		if d.AnnotationErr != nil {
 			f.Notes = append(f.Notes, fmt.Sprintf("%s %s: %v", p.template.GetKind(), model.NameOf(p.template), d.AnnotationErr))
 		}
-		if reason := model.NoClusterReason(p.binding); reason != nil {
+		if reason := cmp.Or(d.Refused, model.NoClusterReason(p.binding)); reason != nil {
 			f.Obstacles = append(f.Obstacles, passage.Step{
 				Object: model.ObjectOf(p.template), Action: model.ActionBind, State: passage.Failed,
 				Reason: passage.Because(reason.Code, "%s %s is not placed: %s", p.template.GetKind(), model.NameOf(p.template), reason.Message),

@@ -11,6 +11,7 @@ import (
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/binding"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -43,6 +44,7 @@ func TestPredictDeletion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
 			model.Claim(b, model.PolicyKey{Namespace: "shop", Name: "p"})
+			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: cart.GetAPIVersion(), Kind: cart.GetKind(), Namespace: cart.GetNamespace(), Name: cart.GetName()}
 			b.Spec.PreserveResourcesOnDeletion = ptr.To(tc.now)
 			work := &workv1alpha1.Work{Spec: workv1alpha1.WorkSpec{PreserveResourcesOnDeletion: ptr.To(tc.then)}}
 			work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}

@@ -217,7 +217,7 @@ func (v *hubState) dependencyBinding(key model.TemplateKey, get getTemplateFunc)
 		return nil, err
 	}
 	t := model.TemplateOf(object)
-	if policy.IsClusterLocal(t) {
+	if policy.IsExcluded(t) {
 		return nil, nil
 	}
 	have := v.bindingOf(t)

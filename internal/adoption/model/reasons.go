@@ -29,6 +29,9 @@ const (
 // ReasonUnsupported is for a policy, a binding or a Cluster with a field that the schema takes and that Fairlead does not support.
 const ReasonUnsupported passage.Code = "UnsupportedField"
 
+// ReasonRefused is for a binding that names a resource that it may not name, or that has another binding.
+const ReasonRefused passage.Code = "ResourceRefused"
+
 // The reasons of the condition Synced of a Cluster, besides ReasonUnreachable.
 const (
 	ReasonChecking passage.Code = "Checking"

@@ -5,14 +5,25 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
 // systemNamespaces are the namespaces of Kubernetes itself.
 var systemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}
 
-// IsClusterLocal holds for resources that every cluster creates itself, such as the certificate authority of its API server. Those
-// of the hub are never propagated.
+// hubGroups are the API groups of policies, bindings, Works and Clusters, which decide what goes where.
+var hubGroups = []string{policyv1alpha1.GroupVersion.Group, workv1alpha1.GroupVersion.Group, clusterv1alpha1.GroupVersion.Group}
+
+// IsExcluded holds for resources of the hub that are never propagated: those that are local to each cluster, and those that make a
+// cluster a hub.
+func IsExcluded(t model.Template) bool {
+	return IsClusterLocal(t) || slices.Contains(hubGroups, t.Key().Kind.Group)
+}
+
+// IsClusterLocal holds for resources that every cluster creates itself, such as the certificate authority of its API server.
 func IsClusterLocal(t model.Template) bool {
 	if slices.Contains(systemNamespaces, t.Namespace) || isFairleadNamespace(t.Namespace) {
 		return true

@@ -24,6 +24,9 @@ func TestWhatEveryClusterHasIsNotTaken(t *testing.T) {
 		"a namespace of the cluster":       {model.Template{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"}, false},
 		"a namespace for a cluster":        {model.Template{APIVersion: "v1", Kind: "Namespace", Name: "karmada-es-west"}, false},
 		"a namespace":                      {model.Template{APIVersion: "v1", Kind: "Namespace", Name: "shop"}, true},
+		"a policy":                         {model.Template{APIVersion: "policy.karmada.io/v1alpha1", Kind: "PropagationPolicy", Namespace: "shop", Name: "all"}, false},
+		"a binding":                        {model.Template{APIVersion: "work.karmada.io/v1alpha2", Kind: "ResourceBinding", Namespace: "shop", Name: "cart-deployment"}, false},
+		"a Cluster":                        {model.Template{APIVersion: "cluster.karmada.io/v1alpha1", Kind: "Cluster", Name: "west"}, false},
 		"one of that name of another kind": {model.Template{APIVersion: "example.com/v1", Kind: "ConfigMap", Namespace: "shop", Name: "kube-root-ca.crt"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ const (
 // selects it and no other one preempts it. Otherwise a PropagationPolicy precedes a ClusterPropagationPolicy, then the highest priority, the closest match and
 // the first name decide.
 func Select(t model.Template, policies []*Policy, claimed model.PolicyKey) *Policy {
-	if IsClusterLocal(t) {
+	if IsExcluded(t) {
 		return nil
 	}
 	var chosen, holder *Policy

@@ -128,3 +128,30 @@ func TestChoose(t *testing.T) {
 		})
 	}
 }
+
+// Whatever its selectors say, a PropagationPolicy takes nothing but resources of its own namespace.
+func TestPolicyStaysInItsNamespace(t *testing.T) {
+	selector := func(namespace, name string) policyv1alpha1.ResourceSelector {
+		return policyv1alpha1.ResourceSelector{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Namespace: namespace, Name: name}
+	}
+	for name, c := range map[string]struct {
+		selector policyv1alpha1.ResourceSelector
+		resource model.Template
+	}{
+		"a cluster-scoped resource":               {selector("", ""), model.Template{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "shop"}},
+		"a cluster-scoped resource by name":       {selector("", "shop"), model.Template{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "shop"}},
+		"a cluster-scoped resource and namespace": {selector("shop", "shop"), model.Template{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "shop"}},
+		"its own namespace":                       {policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Namespace", Name: "shop"}, model.Template{APIVersion: "v1", Kind: "Namespace", Name: "shop"}},
+		"another namespace":                       {in("bank", deployments()), model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "bank", Name: "cart"}},
+		"another namespace, by any":               {deployments(), model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "bank", Name: "cart"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := policyOf("all", c.selector).preempting()
+			for _, claimed := range []model.PolicyKey{{}, p.Key()} {
+				if Select(c.resource, []*Policy{p}, claimed) != nil {
+					t.Errorf("taken, claimed by %q before", claimed)
+				}
+			}
+		})
+	}
+}

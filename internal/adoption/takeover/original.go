@@ -54,7 +54,7 @@ func skipReason(live *unstructured.Unstructured, hub string) string {
 	if by := metav1.GetControllerOf(live); by != nil {
 		return "controlled by " + by.Kind + " " + by.Name
 	}
-	if policy.IsClusterLocal(model.TemplateOf(live)) {
+	if policy.IsExcluded(model.TemplateOf(live)) {
 		return "local to each cluster"
 	}
 	switch kind := live.GroupVersionKind(); {

@@ -52,7 +52,7 @@ func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key m
 		return false, client.IgnoreNotFound(err)
 	}
 	t := model.TemplateOf(metadata)
-	if policy.IsClusterLocal(t) {
+	if policy.IsExcluded(t) {
 		return false, nil
 	}
 	have, err := model.GetBinding(ctx, d.client, key.Binding())

@@ -1,0 +1,77 @@
+package binding
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
+	"github.com/fairlead/fairlead/internal/passage"
+)
+
+// refusal is why no Work is made of the resource that a binding names; nil if there is no objection. The operator may read far more
+// than those who may write bindings in a namespace: a binding gives away nothing that a policy at its place would not. Template is
+// nil before it is read.
+func refusal(o Observed) *passage.Reason {
+	b, named := o.Binding, model.TemplateOfBinding(o.Binding)
+	own := b.GetNamespace()
+	switch {
+	case own == "" && named.Namespace != "":
+		return refuse(b, "a ClusterResourceBinding names cluster-scoped resources only: delete the binding, and select the resource with a PropagationPolicy in namespace %s", named.Namespace)
+	case named.Namespace != own:
+		return refuse(b, "spec.resource.namespace must be the namespace of the binding, %s: delete the binding, and select the resource with a policy", own)
+	case policy.IsExcluded(named):
+		return refuse(b, "the resource belongs to the hub itself, and is never propagated: delete the binding")
+	case o.Template != nil && o.Template.GetNamespace() != own:
+		// The API server ignores the namespace of a request for a cluster-scoped resource.
+		return refuse(b, "the resource is cluster-scoped, and a ResourceBinding names resources of its own namespace only: delete the binding, and select the resource with a ClusterPropagationPolicy")
+	}
+	return nil
+}
+
+func refuse(b *model.Binding, format string, args ...any) *passage.Reason {
+	reason := passage.Because(model.ReasonRefused, "spec.resource of %s names %s, and nothing is written to clusters: "+format,
+		append([]any{b, model.TemplateOfBinding(b).Object()}, args...)...)
+	return &reason
+}
+
+// workRefusedError is why the Work of a cluster is not written. A retry at once would be refused as well.
+type workRefusedError struct {
+	cluster string
+	reason  passage.Reason
+	// retryAfter is zero if only a change of the template or its binding can help.
+	retryAfter time.Duration
+}
+
+func (r *workRefusedError) Error() string { return r.reason.Message }
+
+// workTooLarge is for a resource that the hub can keep, and whose Work it cannot: a Work quotes it.
+func workTooLarge(b *model.Binding, cluster string, err error) *workRefusedError {
+	return &workRefusedError{cluster: cluster, reason: passage.Because(model.ReasonNotApplied, "%s is too large for a Work of cluster %s (%v): split the resource",
+		model.TemplateOfBinding(b).Object(), cluster, err)}
+}
+
+// ownerRecheckInterval is how often a binding tries again whose Work belongs to another binding.
+const ownerRecheckInterval = time.Minute
+
+// workOwned is for a resource whose Work belongs to another binding.
+func workOwned(b, owner *model.Binding, work *workv1alpha1.Work) *workRefusedError {
+	cluster, _ := model.ClusterOf(work.Namespace)
+	return &workRefusedError{cluster: cluster, retryAfter: ownerRecheckInterval, reason: passage.Because(model.ReasonRefused,
+		"spec.resource of %s names %s, whose Work for cluster %s belongs to %s: delete one of the two bindings", b, model.TemplateOfBinding(b).Object(), cluster, owner)}
+}
+
+// status is that of the binding of the Work.
+func (r *workRefusedError) status(b *model.Binding, works map[string]*workv1alpha1.Work, from Source, now time.Time) workv1alpha2.ResourceBindingStatus {
+	status, _ := AggregateStatus(b, works, Source{Version: from.Version}, now)
+	model.SetCondition(&status.Conditions, workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, r.reason, b.GetGeneration(), now)
+	for i := range status.AggregatedStatus {
+		if item := &status.AggregatedStatus[i]; item.ClusterName == r.cluster {
+			item.Applied, item.Reason, item.AppliedMessage = false, string(r.reason.Code), r.reason.Message
+		}
+	}
+	return status
+}
