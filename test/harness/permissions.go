@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
@@ -40,7 +42,7 @@ func NewAdminClient(c *cluster.Cluster) (client.WithWatch, error) {
 	return client.NewWithWatch(c.Config(), client.Options{Scheme: scheme})
 }
 
-// InstallPermissions applies the ServiceAccount and the RBAC of the chart to a cluster, and writes a kubeconfig of that
+// InstallPermissions applies the ServiceAccount, the RBAC and the admission policy of adoption of the chart to a cluster, and writes a kubeconfig of that
 // ServiceAccount into the directory.
 func InstallPermissions(ctx context.Context, c *cluster.Cluster, admin client.Client, dir string) (string, error) {
 	err := admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})
@@ -55,12 +57,21 @@ func InstallPermissions(ctx context.Context, c *cluster.Cluster, admin client.Cl
 		return "", err
 	}
 	for _, object := range release.Objects {
-		if kind := object.GetKind(); kind != "ClusterRole" && kind != "Role" {
+		switch kind := object.GetKind(); {
+		case strings.HasPrefix(kind, "ValidatingAdmissionPolicy") && strings.HasSuffix(object.GetName(), ".adoption.fairlead.dev"):
+			if err := (chart.Release{Objects: []*unstructured.Unstructured{object}}).Apply(ctx, admin); err != nil {
+				return "", err
+			}
+			continue
+		case kind != "ClusterRole" && kind != "Role":
 			continue
 		}
 		var role rbacv1.ClusterRole
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
 			return "", err
+		}
+		if slices.ContainsFunc(slices.Collect(maps.Keys(role.Labels)), func(label string) bool { return strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") }) {
+			continue // for users
 		}
 		at := slices.IndexFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Resources) > 0 })
 		if at < 0 {
