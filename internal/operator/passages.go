@@ -28,8 +28,8 @@ type Passage struct {
 	Name string
 	// CRDs that the passage needs.
 	CRDs []string
-	// Conversion, if set, is the webhook that converts the objects of its CRDs.
-	Conversion func(logr.Logger) http.Handler
+	// Conversion, if set, is the webhook that converts the objects of its CRDs, within as many bytes of memory as it is given.
+	Conversion func(logr.Logger, int64) http.Handler
 	// Caches are the kinds that the passage reads from the cache. They must be served before the passage starts, no other
 	// kind is cached, and the operator is ready when all of them are synced.
 	Caches []client.Object

@@ -26,6 +26,7 @@ import (
 // Run runs the passages until the context ends. Options are validated ones.
 func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr.Logger) error {
 	setLogger(log)
+	limitMemory(log)
 	passages, err := selectPassages(Passages(), options.Passages)
 	if err != nil {
 		return err

@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/fairlead/fairlead/internal/certs"
 	"github.com/fairlead/fairlead/internal/crds"
+	"github.com/fairlead/fairlead/internal/rollout/conversion"
 )
 
 // WebhookOptions say where the API server finds the webhooks, and which certificate they have.
@@ -22,6 +24,9 @@ type WebhookOptions struct {
 	CertificateSource string
 	CertificateSecret string
 	CertificateDir    string
+
+	// Memory is a quantity, empty for a share of the operator's.
+	Memory string
 }
 
 const loopback = "127.0.0.1"
@@ -47,6 +52,9 @@ func (o *WebhookOptions) addFlags(flags *pflag.FlagSet) {
 		"Secret with the certificate as tls.crt, tls.key and ca.crt, in the namespace of the lease")
 	flags.StringVar(&o.CertificateDir, "webhook-certificate-dir", o.CertificateDir,
 		"directory that the Secret is mounted into, to read instead of the Secret")
+	flags.StringVar(&o.Memory, "webhook-memory", o.Memory,
+		"memory that all conversions at a time may take, such as 256Mi; more is refused\n"+
+			"(default a quarter of the memory limit of the container, 128Mi if it has none)")
 }
 
 func (o WebhookOptions) validate() error {
@@ -63,11 +71,36 @@ func (o WebhookOptions) validate() error {
 		errs = append(errs, fmt.Errorf("--webhook-bind-address %q is not on a loopback address, where the API server looks for "+
 			"webhooks without a Service: use %s:PORT, or name a Service with --webhook-service", o.BindAddress, loopback))
 	}
+	if memory, err := o.parseMemory(); err != nil {
+		errs = append(errs, fmt.Errorf("--webhook-memory %q is no quantity: use one such as 256Mi", o.Memory))
+	} else if o.Memory != "" && memory < conversion.MinMemory {
+		errs = append(errs, fmt.Errorf("--webhook-memory %s is too little to convert large objects: use %dMi or more", o.Memory, conversion.MinMemory>>20))
+	}
 	source := certs.Options{Kind: o.CertificateSource, Name: o.CertificateSecret, Directory: o.CertificateDir}
 	if err := source.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("--webhook-certificate-source: %w", err))
 	}
 	return errors.Join(errs...)
+}
+
+func (o WebhookOptions) parseMemory() (int64, error) {
+	if o.Memory == "" {
+		return 0, nil
+	}
+	quantity, err := resource.ParseQuantity(o.Memory)
+	return quantity.Value(), err
+}
+
+// conversionMemory is what conversions may take of an operator with a memory limit, which is 0 if there is none; the options
+// are validated ones.
+func (o WebhookOptions) conversionMemory(limit int64) int64 {
+	if memory, _ := o.parseMemory(); memory > 0 {
+		return memory
+	}
+	if limit == 0 {
+		return conversion.DefaultMemory
+	}
+	return max(limit/4, conversion.MinMemory)
 }
 
 // service that the webhooks are behind, or nil; the options are validated ones.

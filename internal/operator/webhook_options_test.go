@@ -27,6 +27,9 @@ func TestValidateWebhooks(t *testing.T) {
 		"a mounted Secret":                  {"--webhook-certificate-source=cert-manager --webhook-certificate-dir=/etc/x", ""},
 		"a Secret":                          {"--webhook-certificate-source=secret --webhook-certificate-secret=x", ""},
 		"neither a Secret nor a directory":  {"--webhook-certificate-source=secret --webhook-certificate-secret=", "needs a Secret or a directory"},
+		"memory":                            {"--webhook-memory=256Mi", ""},
+		"memory that is none":               {"--webhook-memory=much", `--webhook-memory "much" is no quantity`},
+		"too little memory":                 {"--webhook-memory=1Mi", "use 32Mi or more"},
 		"a directory that nobody writes to": {"--webhook-certificate-dir=/etc/x", "a self-signed certificate is kept in a Secret"},
 	}
 	for name, c := range cases {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,9 +48,10 @@ func newWebhooks(config *rest.Config, options Options, passages []Passage, log l
 	}
 	mux := http.NewServeMux()
 	w := &webhooks{options: options, config: config, log: log, handler: mux}
+	memory := options.Webhook.conversionMemory(memoryLimit(os.DirFS("/")))
 	for _, p := range passages {
 		if p.Conversion != nil {
-			mux.Handle(crds.ConversionPath, p.Conversion(log.WithValues("passage", p.Name)))
+			mux.Handle(crds.ConversionPath, p.Conversion(log.WithValues("passage", p.Name), memory))
 			w.converted = append(w.converted, p.CRDs...)
 		}
 	}
@@ -118,8 +120,19 @@ func (w *webhooks) server(listener net.Listener) *manager.Server {
 	server := newServer("webhooks", tls.NewListener(listener, &tls.Config{
 		GetCertificate: w.source.GetCertificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 	}), w.handler)
+	limitClients(server.Server)
 	server.Server.ErrorLog = slog.NewLogLogger(logr.ToSlogHandler(w.log.WithValues("server", "webhooks")), slog.LevelDebug)
 	return server
+}
+
+// limitClients bounds how long a client may keep a request open, and how much of its headers is held. The API server itself
+// gives up after 30 seconds.
+func limitClients(server *http.Server) {
+	server.ReadHeaderTimeout = 5 * time.Second
+	server.ReadTimeout = 30 * time.Second
+	server.WriteTimeout = 60 * time.Second
+	server.IdleTimeout = 2 * time.Minute
+	server.MaxHeaderBytes = 16 << 10
 }
 
 func (w *webhooks) urlOf(listener net.Listener) string {

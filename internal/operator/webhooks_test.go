@@ -2,7 +2,10 @@ package operator
 
 import (
 	"context"
+	"io"
+	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +21,7 @@ import (
 )
 
 func TestWhichWebhooksThereAre(t *testing.T) {
-	convert := func(logr.Logger) http.Handler { return http.NotFoundHandler() }
+	convert := func(logr.Logger, int64) http.Handler { return http.NotFoundHandler() }
 	plain := Passage{Name: "plain", CRDs: []string{"istios.sailoperator.io"}}
 	converting := Passage{Name: "converting", CRDs: []string{"materializes.materialize.cloud"}, Conversion: convert}
 	cases := map[string]struct {
@@ -48,6 +51,79 @@ func TestWhichWebhooksThereAre(t *testing.T) {
 		})
 	}
 }
+
+// TestSlowClients: whoever keeps a request open is cut off, and does not hold memory any longer.
+func TestSlowClients(t *testing.T) {
+	head := "POST /convert HTTP/1.1\r\nHost: webhook\r\n"
+	cases := map[string]struct {
+		send    string
+		handler http.HandlerFunc
+		reads   bool
+		within  time.Duration
+	}{
+		"half a header":        {head, nil, true, 10 * time.Second},
+		"a header without end": {head + "A: " + strings.Repeat("a", 64<<10), nil, true, 10 * time.Second},
+		"half a body":          {head + "Content-Length: 100\r\n\r\n{", readBody, true, 40 * time.Second},
+		"no further request":   {head + "Content-Length: 0\r\n\r\n", readBody, true, 3 * time.Minute},
+		"does not read":        {head + "Content-Length: 0\r\n\r\n", writeUntilRefused, false, 70 * time.Second},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, conn := net.Pipe()
+				listener := &pipeListener{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+				listener.conns <- conn
+				cutOff := make(chan struct{})
+				server := &http.Server{Handler: c.handler, ConnState: func(_ net.Conn, state http.ConnState) {
+					if state == http.StateClosed {
+						close(cutOff)
+					}
+				}}
+				limitClients(server)
+				go func() { _ = server.Serve(listener) }()
+				go func() { _, _ = client.Write([]byte(c.send)) }()
+				if c.reads {
+					go func() { _, _ = io.Copy(io.Discard, client) }()
+				}
+				select {
+				case <-cutOff:
+				case <-time.After(c.within):
+					t.Errorf("not cut off after %s", c.within)
+				}
+				_ = client.Close()
+				_ = server.Close()
+			})
+		})
+	}
+}
+
+func readBody(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
+
+func writeUntilRefused(w http.ResponseWriter, _ *http.Request) {
+	for {
+		if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+			return
+		}
+	}
+}
+
+// pipeListener has one connection, in memory.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error   { close(l.closed); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 func TestWhichKindsNeedTheWebhooks(t *testing.T) {
 	scheme, err := NewScheme()

@@ -2,10 +2,14 @@ package conversion
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -102,14 +106,14 @@ func BenchmarkConvert(b *testing.B) {
 // BenchmarkReview is a whole review of 500 objects, without the network.
 func BenchmarkReview(b *testing.B) {
 	text := encode(b, object(b, newer, strings.ReplaceAll(typical, "VERSION", newer)+"status:"+upToDate+"  rolloutHashVersion: 1\n"))
-	request, err := readReview(strings.NewReader(review(older, strings.Split(strings.Repeat(string(text)+"\n", 500), "\n")[:500]...)))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(500 * len(text)))
+	body := review(older, slices.Repeat([]string{string(text)}, 500)...)
+	handler := Handler(logr.Discard(), DefaultMemory)
+	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		if response := respond(request); len(response.ConvertedObjects) != 500 {
-			b.Fatal(response.Result)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/convert", strings.NewReader(body)))
+		if w.Code != http.StatusOK || w.Body.Len() < 500*len(text) {
+			b.Fatal(w.Code, w.Body)
 		}
 	}
 }

@@ -173,7 +173,7 @@ func FuzzObject(f *testing.F) {
 			var object map[string]any
 			if err := utiljson.Unmarshal(text, &object); err != nil || object == nil {
 				if gotErr == nil {
-					t.Errorf("%q is no object, and is converted to %s", text, got)
+					t.Errorf("%q is no object, and is converted to %v", text, got)
 				}
 				continue
 			}
@@ -188,7 +188,7 @@ func FuzzObject(f *testing.F) {
 			if want["metadata"] == nil {
 				want["metadata"] = map[string]any{}
 			}
-			if diff := cmp.Diff(decode(t, encode(t, want)), decode(t, got)); diff != "" {
+			if diff := cmp.Diff(decode(t, encode(t, want)), decode(t, encode(t, got))); diff != "" {
 				t.Errorf("from text and from values: %s", diff)
 			}
 		}

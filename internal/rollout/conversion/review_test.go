@@ -29,7 +29,7 @@ func send(t *testing.T, method, body string) (*httptest.ResponseRecorder, string
 	var logged bytes.Buffer
 	log := funcr.New(func(_, line string) { fmt.Fprintln(&logged, line) }, funcr.Options{})
 	w := httptest.NewRecorder()
-	Handler(log).ServeHTTP(w, httptest.NewRequest(method, "/convert", strings.NewReader(body)))
+	Handler(log, DefaultMemory).ServeHTTP(w, httptest.NewRequest(method, "/convert", strings.NewReader(body)))
 	return w, logged.String()
 }
 
@@ -140,17 +140,20 @@ func TestMalformedReviews(t *testing.T) {
 		method, body string
 		code         int
 	}{
-		"read":            {http.MethodGet, "", http.StatusMethodNotAllowed},
-		"put":             {http.MethodPut, good, http.StatusMethodNotAllowed},
-		"nothing":         {http.MethodPost, "", http.StatusBadRequest},
-		"no JSON":         {http.MethodPost, "hello", http.StatusBadRequest},
-		"cut off":         {http.MethodPost, good[:len(good)-2], http.StatusBadRequest},
-		"another kind":    {http.MethodPost, strings.Replace(good, "ConversionReview", "AdmissionReview", 1), http.StatusBadRequest},
-		"another version": {http.MethodPost, strings.Replace(good, "k8s.io/v1", "k8s.io/v1beta1", 1), http.StatusBadRequest},
-		"no request":      {http.MethodPost, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`, http.StatusBadRequest},
-		"no uid":          {http.MethodPost, strings.Replace(good, "u-1", "", 1), http.StatusBadRequest},
-		"objects of none": {http.MethodPost, strings.Replace(good, "[]", "7", 1), http.StatusBadRequest},
-		"too much":        {http.MethodPost, strings.Repeat(" ", maxReviewBytes+1), http.StatusRequestEntityTooLarge},
+		"read":                         {http.MethodGet, "", http.StatusMethodNotAllowed},
+		"put":                          {http.MethodPut, good, http.StatusMethodNotAllowed},
+		"nothing":                      {http.MethodPost, "", http.StatusBadRequest},
+		"no JSON":                      {http.MethodPost, "hello", http.StatusBadRequest},
+		"cut off":                      {http.MethodPost, good[:len(good)-2], http.StatusBadRequest},
+		"another kind":                 {http.MethodPost, strings.Replace(good, "ConversionReview", "AdmissionReview", 1), http.StatusBadRequest},
+		"another version":              {http.MethodPost, strings.Replace(good, "k8s.io/v1", "k8s.io/v1beta1", 1), http.StatusBadRequest},
+		"no request":                   {http.MethodPost, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`, http.StatusBadRequest},
+		"no uid":                       {http.MethodPost, strings.Replace(good, "u-1", "", 1), http.StatusBadRequest},
+		"no desiredAPIVersion in time": {http.MethodPost, strings.Replace(good, `"objects"`, `"objects":[{]}],"x"`, 1), http.StatusBadRequest},
+		"something after it":           {http.MethodPost, good + "{}", http.StatusBadRequest},
+		"a field twice":                {http.MethodPost, strings.Replace(good, `"uid"`, `"uid":"u-2","uid"`, 1), http.StatusBadRequest},
+		"objects of none":              {http.MethodPost, strings.Replace(good, "[]", "7", 1), http.StatusBadRequest},
+		"too much":                     {http.MethodPost, strings.Repeat(" ", DefaultMemory/2), http.StatusRequestEntityTooLarge},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -165,11 +168,35 @@ func TestMalformedReviews(t *testing.T) {
 	}
 }
 
+// TestOrderOfFields: JSON has none. Objects that come before the version to convert to are converted all the same.
+func TestOrderOfFields(t *testing.T) {
+	object := `{"apiVersion":"` + older + `","kind":"Materialize","metadata":{"name":"a<b"},"spec":{}}`
+	w, logged := send(t, http.MethodPost, `{"later":[{"a":"]"}],"request":{"objects":[`+object+` , `+object+`],"more":null,"desiredAPIVersion":"`+newer+`","uid":"u-1"},`+
+		`"kind":"ConversionReview", "apiVersion":"apiextensions.k8s.io/v1"}`+"\n")
+	response := answered(t, w)
+	if response.Result.Status != metav1.StatusSuccess || len(response.ConvertedObjects) != 2 || logged != "" {
+		t.Fatalf("%s, logged %s", w.Body, logged)
+	}
+	want := strings.Replace(object, older, newer, 1)
+	if got := string(response.ConvertedObjects[1].Raw); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestLongErrors: what is said of an object that cannot be converted does not grow with the object.
+func TestLongErrors(t *testing.T) {
+	bad := `{"apiVersion":"` + older + `","kind":"Materialize","metadata":{"name":"` + strings.Repeat("ä", 1<<20) + `"},"spec":"x"}`
+	w, logged := send(t, http.MethodPost, review(newer, bad, bad))
+	if message := answered(t, w).Result.Message; len(message) > 10<<10 || len(logged) > 20<<10 {
+		t.Errorf("the message has %d bytes, the log %d", len(message), len(logged))
+	}
+}
+
 // TestCutOff is an API server that goes away in the middle of its review.
 func TestCutOff(t *testing.T) {
 	w := httptest.NewRecorder()
 	body := io.MultiReader(strings.NewReader(review(newer)[:20]), failing{})
-	Handler(logr.Discard()).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/convert", body))
+	Handler(logr.Discard(), DefaultMemory).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/convert", body))
 	if w.Code != http.StatusBadRequest {
 		t.Errorf("status %d", w.Code)
 	}

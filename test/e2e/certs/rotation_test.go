@@ -230,7 +230,7 @@ func newWebhook(t *testing.T, options certs.Options) *webhook {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	convert := conversion.Handler(logr.Discard())
+	convert := conversion.Handler(logr.Discard(), conversion.DefaultMemory)
 	mux.HandleFunc(crds.ConversionPath, func(out http.ResponseWriter, r *http.Request) {
 		w.calls.Add(1)
 		convert.ServeHTTP(out, r)

@@ -259,6 +259,8 @@ func TestChartRefusesValues(t *testing.T) {
 		"no request at all":      {map[string]any{"members": map[string]any{"qps": 0}}, "qps"},
 		"an unknown certificate": {certificateFrom("vault", ""), "source"},
 		"a Secret without name":  {certificateFrom("secret", ""), "secretName"},
+		"memory that is none":    {map[string]any{"webhook": map[string]any{"memory": "much"}}, "memory"},
+		"a peer of no kind":      {map[string]any{"networkPolicy": map[string]any{"webhookFrom": []any{map[string]any{"cidr": "192.0.2.0/28"}}}}, "webhookFrom"},
 		"a mesh of machines":     {meshValues(map[string]any{"environment": "vm"}), "environment"},
 		"a zone with a dot":      {meshValues(map[string]any{"zone": "a.b"}), "zone"},
 		"a range of IPv6":        {meshValues(map[string]any{"serviceCIDR": "fd00::/64"}), "serviceCIDR"},

@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -118,5 +120,67 @@ func TestChartKeepsOneSecret(t *testing.T) {
 		if !slices.Equal(rule.Verbs, []string{"create"}) && !slices.Equal(rule.ResourceNames, []string{"mine"}) {
 			t.Errorf("%+v", rule)
 		}
+	}
+}
+
+func TestChartMemoryOfWebhooks(t *testing.T) {
+	for memory, want := range map[string]bool{"": false, "256Mi": true} {
+		var deployment appsv1.Deployment
+		rendered(t, map[string]any{"webhook": map[string]any{"memory": memory}}).find(t, "Deployment", "fairlead", &deployment)
+		if got := slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args, "--webhook-memory="+memory); got != want {
+			t.Errorf("%q: %t", memory, got)
+		}
+	}
+}
+
+// TestChartNetworkPolicy: nothing is admitted but to the ports that are served, and to those only from who is named.
+func TestChartNetworkPolicy(t *testing.T) {
+	api := map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.0/28"}}
+	monitoring := map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "monitoring"}}}
+	cases := map[string]struct {
+		values map[string]any
+		want   map[string]int
+	}{
+		"everyone, to what is served": {nil, map[string]int{"probes": 0, "metrics": 0, "webhook": 0}},
+		"those named": {
+			map[string]any{"networkPolicy": map[string]any{"webhookFrom": []any{api, api}, "metricsFrom": []any{monitoring}}},
+			map[string]int{"probes": 0, "metrics": 1, "webhook": 2},
+		},
+		"without webhooks": {map[string]any{"passages": []any{"revision"}}, map[string]int{"probes": 0, "metrics": 0}},
+		"with proxies": {
+			map[string]any{"mesh": map[string]any{"serving": map[string]any{"enabled": true, "certificateSecret": "c"}}},
+			map[string]int{"probes": 0, "metrics": 0, "webhook": 0, "mesh": 0},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := rendered(t, c.values)
+			var policy networkingv1.NetworkPolicy
+			var deployment appsv1.Deployment
+			r.find(t, "NetworkPolicy", "fairlead", &policy)
+			r.find(t, "Deployment", "fairlead", &deployment)
+			if diff := cmp.Diff(*deployment.Spec.Selector, policy.Spec.PodSelector); diff != "" {
+				t.Errorf("the policy is for other pods: %s", diff)
+			}
+			got := map[string]int{}
+			for _, rule := range policy.Spec.Ingress {
+				for _, port := range rule.Ports {
+					got[port.Port.StrVal] = len(rule.From)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+			var served []string
+			for _, port := range deployment.Spec.Template.Spec.Containers[0].Ports {
+				served = append(served, port.Name)
+			}
+			if diff := cmp.Diff(slices.Sorted(maps.Keys(got)), slices.Sorted(slices.Values(served))); diff != "" {
+				t.Errorf("admitted and served: %s", diff)
+			}
+		})
+	}
+	if rendered(t, map[string]any{"networkPolicy": map[string]any{"enabled": false}}).has("NetworkPolicy") {
+		t.Error("it cannot be switched off")
 	}
 }
