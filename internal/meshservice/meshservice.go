@@ -163,7 +163,7 @@ func (p *passage) setup(mgr ctrl.Manager) error {
 		return fmt.Errorf("set up the report on Meshes: %w", err)
 	}
 	return consumers.Setup(mgr, consumers.Options{
-		Serving: p.options.Serving.enabled(), Connection: store.Connection, Proxies: engine.Proxies, Sent: publisher.SwitchedConsumers, Changes: store.OnChange,
-		Timeout: p.options.SwitchTimeout,
+		Serving: p.options.Serving.enabled(), Connection: store.Connection, Proxies: engine.Proxies, Sent: publisher.SwitchedConsumers,
+		Recorded: publisher.RecordedConsumers, Changes: store.OnChange, Timeout: p.options.SwitchTimeout,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -72,11 +73,29 @@ func (r *reconciler) deleteSlice(ctx context.Context, slice *kumav1alpha1.MeshCo
 	return nil
 }
 
-// moveRecord is the decision for a Mesh whose status has the consumers itself, as earlier versions recorded them: nothing but
-// to write the slices, and then the status without the consumers.
-func moveRecord(o Observed) Decision {
-	condition := meta.FindStatusCondition(o.Mesh.Status.Conditions, kumav1alpha1.ConditionConsumersSwitched)
-	return Decision{Record: o.Mesh.Status.Migration, Condition: cmp.Or(condition, &metav1.Condition{
+// moveRecord moves the consumers of a Mesh whose status has them, as earlier versions recorded them: it writes the slices, and
+// when the publisher knows all of them, the status without the consumers. The publisher gets the events of both in any order,
+// and would switch consumers back if it had the status first.
+func (r *reconciler) moveRecord(ctx context.Context, mesh *kumav1alpha1.Mesh, recorded []kumav1alpha1.MeshConsumerSlice, now time.Time) error {
+	changed, err := r.applySlices(ctx, mesh.Name, recorded, mesh.Status.Migration)
+	if changed || err != nil || !isPublished(mesh, r.options.Recorded) {
+		return err
+	}
+	_, err = r.apply(ctx, mesh, recorded, movedRecord(mesh), now)
+	return err
+}
+
+// isPublished says whether the publisher knows all switched consumers of the status from slices. Without a publisher nothing has
+// to.
+func isPublished(mesh *kumav1alpha1.Mesh, recorded func(mesh string) map[string]bool) bool {
+	return recorded == nil || maps.Equal(recorded(mesh.Name), Switched(mesh))
+}
+
+// movedRecord is the decision for a Mesh whose slices have the consumers of its status: nothing but to write the status without
+// them.
+func movedRecord(mesh *kumav1alpha1.Mesh) Decision {
+	condition := meta.FindStatusCondition(mesh.Status.Conditions, kumav1alpha1.ConditionConsumersSwitched)
+	return Decision{Record: mesh.Status.Migration, Condition: cmp.Or(condition, &metav1.Condition{
 		Type: kumav1alpha1.ConditionConsumersSwitched, Status: metav1.ConditionFalse, Reason: kumav1alpha1.ReasonSwitching,
 		Message: "the record of switched consumers is moved to MeshConsumerSlices",
 	})}

@@ -33,6 +33,8 @@ type Options struct {
 	// and false before all proxies of the mesh have one. Without it, an ACK of an older configuration would count as one of
 	// the switch.
 	Sent func(mesh string) (consumers map[string]bool, ok bool)
+	// Recorded returns the consumers of a mesh that are switched by the MeshConsumerSlices that the publisher knows.
+	Recorded func(mesh string) map[string]bool
 	// Changes registers a function to call when the connection of a proxy changes.
 	Changes func(func(model.ProxyID))
 	// Timeout is how long proxies may take to acknowledge; the default is a minute.
@@ -125,8 +127,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		// A proxy without a published configuration must not count as absent.
 		return ctrl.Result{RequeueAfter: publishRequeueDelay}, nil
 	}
-	if mesh.Status.Migration != nil && len(mesh.Status.Migration.Consumers) > 0 {
-		_, err := r.apply(ctx, mesh, recorded, moveRecord(o), now)
+	if IsInStatus(mesh) {
+		err := r.moveRecord(ctx, mesh, recorded, now)
 		return ctrl.Result{RequeueAfter: publishRequeueDelay}, client.IgnoreNotFound(err)
 	}
 	o.Started = started

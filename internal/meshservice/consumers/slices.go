@@ -46,33 +46,26 @@ func stampsOf(all []kumav1alpha1.MeshConsumerSlice) map[string]stamp {
 	return stamps
 }
 
+// IsInStatus says that the status of a Mesh has the record itself, as earlier versions write it, and that slices do not count.
+// There may be some that a newer version had left to the earlier one.
+func IsInStatus(mesh *kumav1alpha1.Mesh) bool {
+	return mesh.Status.Migration != nil && len(mesh.Status.Migration.Consumers) > 0
+}
+
 // WithRecord returns a copy of a Mesh whose status has the consumers of the slices, from which Decide and commands read. A Mesh
 // without a status, because it was created again, gets its record back from the slices.
 func WithRecord(mesh *kumav1alpha1.Mesh, all []kumav1alpha1.MeshConsumerSlice) *kumav1alpha1.Mesh {
-	if len(all) == 0 {
+	if len(all) == 0 || IsInStatus(mesh) {
 		return mesh
 	}
 	mesh = mesh.DeepCopy()
-	record := mesh.Status.Migration
 	if header := headerOf(mesh, all); header != nil {
-		if record != nil {
-			header.Consumers = record.Consumers
-		}
-		record, mesh.Status.Migration = header, header
+		mesh.Status.Migration = header
 	}
-	at := map[string]int{}
-	for i := range record.Consumers {
-		at[record.Consumers[i].Name] = i
-	}
+	record := mesh.Status.Migration
 	for i := range all {
 		for j := range all[i].Consumers {
-			c := all[i].Consumers[j].DeepCopy()
-			if known, found := at[c.Name]; found {
-				record.Consumers[known] = *c
-				continue
-			}
-			at[c.Name] = len(record.Consumers)
-			record.Consumers = append(record.Consumers, *c)
+			record.Consumers = append(record.Consumers, *all[i].Consumers[j].DeepCopy())
 		}
 	}
 	sortConsumers(record)

@@ -99,6 +99,16 @@ func TestRecordIsReadBack(t *testing.T) {
 	for _, s := range slicesFor("default", record()) {
 		all = append(all, *s)
 	}
+	reverted := record()
+	reverted.Intent = "zero"
+	for i := range reverted.Consumers {
+		reverted.Consumers[i].Switched = false
+	}
+	reverted.Consumers = append(reverted.Consumers, kumav1alpha1.MigratedConsumer{Name: "shop/Deployment/gone", Switched: true})
+	var older []kumav1alpha1.MeshConsumerSlice
+	for _, s := range slicesFor("default", reverted) {
+		older = append(older, *s)
+	}
 	for name, c := range map[string]struct {
 		status *kumav1alpha1.MeshMigration
 		slices []kumav1alpha1.MeshConsumerSlice
@@ -108,6 +118,7 @@ func TestRecordIsReadBack(t *testing.T) {
 		"an earlier version":                    {record(), nil},
 		"an earlier version, and half is moved": {record(), all[:len(all)/2]},
 		"an earlier version, and all is moved":  {record(), all},
+		"an earlier version, and older slices":  {record(), older},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mesh := makeMesh(kumav1alpha1.ModeReachableBackendRefs)
@@ -126,9 +137,11 @@ func TestRecordOfEarlierVersionIsMoved(t *testing.T) {
 	w.ask(Intent{ID: "another", Revert: true})
 	before := w.mesh.Status.Migration.DeepCopy()
 	countConsumers(before)
+	published := map[string]bool{}
+	recorded := func(string) map[string]bool { return published }
 	for writes := range 2 {
 		// The process dies after each write, and the next one starts again.
-		d := moveRecord(w.observe())
+		d := movedRecord(w.mesh)
 		if diff := cmp.Diff(before.Consumers, d.Record.Consumers); diff != "" {
 			t.Errorf("after %d writes another record is moved:\n%s", writes, diff)
 		}
@@ -138,6 +151,12 @@ func TestRecordOfEarlierVersionIsMoved(t *testing.T) {
 		for _, one := range sliceWrites(w.mesh.Name, w.recorded(), d.Record) {
 			w.slices[one.slice.Name] = *one.slice
 		}
+	}
+	if isPublished(w.mesh, recorded) {
+		t.Error("the status is emptied before the publisher knows the slices: it would switch consumers back")
+	}
+	if published = Switched(w.mesh); !isPublished(w.mesh, recorded) || !isPublished(w.mesh, nil) {
+		t.Error("the status keeps the consumers although the publisher knows the slices")
 	}
 	w.mesh.Status.Migration = withoutConsumers(before)
 	if diff := cmp.Diff(before.Consumers, w.record().Status.Migration.Consumers); diff != "" {

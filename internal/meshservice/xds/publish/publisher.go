@@ -45,6 +45,8 @@ type Publisher struct {
 	meshes map[string]meshState
 	// recorded are the switched consumers by mesh and MeshConsumerSlice. They outlive the Mesh, which may be created again.
 	recorded map[string]map[string]map[string]bool
+	// inStatus are those of meshes whose status has the record, as earlier versions write it: slices do not count then.
+	inStatus map[string]map[string]bool
 	// switched are those of the engine by mesh, and stale the meshes that have others recorded. Both are used by flush.
 	switched map[string]map[string]bool
 	stale    map[string]bool
@@ -76,7 +78,7 @@ func New(c cache.Cache, engine *snapshot.Engine, store Store, where desired.Zone
 	return &Publisher{
 		Cache: c, Engine: engine, Store: store, Where: where, changed: make(chan struct{}, 1),
 		meshes: map[string]meshState{}, problems: map[string][]snapshot.Problem{},
-		recorded: map[string]map[string]map[string]bool{}, switched: map[string]map[string]bool{}, stale: map[string]bool{},
+		recorded: map[string]map[string]map[string]bool{}, inStatus: map[string]map[string]bool{}, switched: map[string]map[string]bool{}, stale: map[string]bool{},
 	}
 }
 
@@ -145,7 +147,7 @@ func (p *Publisher) put(object any) {
 	case *kumav1alpha1.Mesh:
 		p.Engine.Put(o)
 		p.update(o.Name, func(m *meshState) { m.exists, m.uid = true, o.UID })
-		p.record(o.Name, inStatus, consumers.Switched(o))
+		p.recordStatus(o)
 	case *kumav1alpha1.MeshConsumerSlice:
 		p.record(o.Mesh, o.Name, consumers.SwitchedIn(o))
 	case client.Object:
@@ -164,7 +166,7 @@ func (p *Publisher) remove(object any) {
 		return
 	case *kumav1alpha1.Mesh:
 		p.update(o.Name, func(m *meshState) { *m = meshState{recorded: m.recorded, recordedFor: m.recordedFor} })
-		p.record(o.Name, inStatus, nil)
+		p.recordStatus(&kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: o.Name}})
 		p.Engine.Delete(o)
 	case *kumav1alpha1.MeshConsumerSlice:
 		p.record(o.Mesh, o.Name, nil)
@@ -173,9 +175,6 @@ func (p *Publisher) remove(object any) {
 	}
 	p.notify()
 }
-
-// inStatus is the key of consumers in the status of a Mesh, where earlier versions recorded them. It is no name of a slice.
-const inStatus = ""
 
 // record records the switched consumers of a slice; nil deletes it.
 func (p *Publisher) record(mesh, slice string, switched map[string]bool) {
@@ -196,15 +195,46 @@ func (p *Publisher) record(mesh, slice string, switched map[string]bool) {
 	}
 }
 
+// recordStatus records the switched consumers in the status of a Mesh, if that has the record.
+func (p *Publisher) recordStatus(mesh *kumav1alpha1.Mesh) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, had := p.inStatus[mesh.Name]
+	has, switched := consumers.IsInStatus(mesh), consumers.Switched(mesh)
+	if has == had && maps.Equal(before, switched) {
+		return
+	}
+	p.stale[mesh.Name] = true
+	if p.inStatus[mesh.Name] = switched; !has {
+		delete(p.inStatus, mesh.Name)
+	}
+}
+
+// switchedBy returns the consumers that slices record as switched.
+func switchedBy(slices map[string]map[string]bool) map[string]bool {
+	all := map[string]bool{}
+	for _, switched := range slices {
+		maps.Copy(all, switched)
+	}
+	return all
+}
+
+// RecordedConsumers returns the consumers of a mesh that are switched by its MeshConsumerSlices, published or not.
+func (p *Publisher) RecordedConsumers(mesh string) map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return switchedBy(p.recorded[mesh])
+}
+
 // takeSwitched returns the switched consumers of meshes in which they have changed since the last call.
 func (p *Publisher) takeSwitched() map[string]map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	changed := map[string]map[string]bool{}
 	for mesh := range p.stale {
-		all := map[string]bool{}
-		for _, switched := range p.recorded[mesh] {
-			maps.Copy(all, switched)
+		all, has := p.inStatus[mesh]
+		if !has {
+			all = switchedBy(p.recorded[mesh])
 		}
 		changed[mesh] = all
 		if p.switched[mesh] = all; len(all) == 0 {

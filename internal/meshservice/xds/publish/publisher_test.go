@@ -195,12 +195,11 @@ func TestSwitchedConsumersOutliveTheMesh(t *testing.T) {
 		}
 	}
 	w.put(slice("one", "one/Deployment/cart"))
-	w.put(mesh("one", "one/Deployment/mail"))
 	w.recordVIPs("one")
 	w.expectSet("first", "one.cart.one")
-	expect("with one in a slice and one in the status", true, "one/Deployment/cart", "one/Deployment/mail")
+	expect("with one in a slice", true, "one/Deployment/cart")
 
-	w.remove(mesh("one", "one/Deployment/mail"))
+	w.remove(mesh("one"))
 	w.put(dataplane("one", "10.0.0.2"))
 	w.expectSet("without the Mesh")
 	expect("without the Mesh", false)
@@ -219,4 +218,30 @@ func TestSwitchedConsumersOutliveTheMesh(t *testing.T) {
 	w.remove(slice("one", "one/Deployment/cart"))
 	w.flush()
 	expect("without the slice", true)
+}
+
+// Where the status of a Mesh has the record, an earlier version has written it: slices are older, or copies.
+func TestStatusOfAnEarlierVersionCounts(t *testing.T) {
+	w := newWorld(t)
+	expect := func(when string, want ...string) {
+		t.Helper()
+		w.flush()
+		got, _ := w.SwitchedConsumers("one")
+		if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, want) {
+			t.Errorf("%s: published are %v, want %v", when, names, want)
+		}
+	}
+	w.recordVIPs("one")
+	w.put(slice("one", "one/Deployment/cart"))
+	w.put(mesh("one", "one/Deployment/mail"))
+	expect("with one in a slice and another one in the status", "one/Deployment/mail")
+	waiting := mesh("one")
+	waiting.Status.Migration.Consumers = []kumav1alpha1.MigratedConsumer{{Name: "one/Deployment/mail", State: kumav1alpha1.ConsumerWaiting}}
+	w.put(waiting)
+	expect("with one in a slice and nobody switched in the status")
+	if got := slices.Sorted(maps.Keys(w.RecordedConsumers("one"))); !slices.Equal(got, []string{"one/Deployment/cart"}) {
+		t.Errorf("recorded in slices are %v", got)
+	}
+	w.put(mesh("one"))
+	expect("with a status that has no record", "one/Deployment/cart")
 }
