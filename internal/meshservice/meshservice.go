@@ -150,14 +150,15 @@ func (p *passage) setup(mgr ctrl.Manager) error {
 	if err := mgr.Add(publisher); err != nil {
 		return fmt.Errorf("set up the xDS publisher: %w", err)
 	}
+	address := &listenAddress{}
 	if p.options.Serving.enabled() {
-		if err := mgr.Add(&xdsServer{options: p.options.Serving, where: where, store: store, manager: mgr}); err != nil {
+		if err := mgr.Add(&xdsServer{options: p.options.Serving, where: where, store: store, manager: mgr, address: address}); err != nil {
 			return fmt.Errorf("set up the xDS server: %w", err)
 		}
 	}
 	reporter := &servedReconciler{
-		client: mgr.GetClient(), where: where, serving: p.options.Serving, ready: publisher.IsServed, problems: publisher.Problems,
-		live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
+		client: mgr.GetClient(), where: where, serving: p.options.Serving, address: address.get, ready: publisher.IsServed,
+		problems: publisher.Problems, live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
 	}
 	if err := reporter.setup(mgr); err != nil {
 		return fmt.Errorf("set up the report on Meshes: %w", err)

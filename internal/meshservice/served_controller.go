@@ -33,9 +33,11 @@ const maxProblems = 3
 
 // servedReconciler reports on each Mesh whether its proxies are served, and what could not be built.
 type servedReconciler struct {
-	client   client.Client
-	where    desired.ZoneInfo
-	serving  ServingOptions
+	client  client.Client
+	where   desired.ZoneInfo
+	serving ServingOptions
+	// address is where the xDS server listens; empty before it does.
+	address  func() string
 	ready    func(mesh string) bool
 	problems func(mesh string) []snapshot.Problem
 	// live reads past the cache.
@@ -57,7 +59,7 @@ func (r *servedReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	if !mesh.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	served := servedCondition(&mesh, r.where, r.serving, r.ready(mesh.Name), r.problems(mesh.Name))
+	served := servedCondition(&mesh, r.where, r.serving, r.address(), r.ready(mesh.Name), r.problems(mesh.Name))
 	_, err := meshstatus.Apply(ctx, r.client, &mesh, meshstatus.Served, served, nil)
 	switch {
 	case err == nil:
@@ -70,7 +72,7 @@ func (r *servedReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 		// After a conflict, the event of the other write triggers the next reconcile.
 		return reconcile.Result{}, err
 	}
-	if r.serving.enabled() && !r.ready(mesh.Name) {
+	if r.serving.enabled() && served.Reason == kumav1alpha1.ReasonNotServed {
 		return reconcile.Result{RequeueAfter: notServedInterval}, nil
 	}
 	return reconcile.Result{RequeueAfter: statusInterval}, nil
@@ -98,12 +100,16 @@ func noStatusText(served metav1.Condition) string {
 }
 
 // servedCondition is the condition Served of a Mesh.
-func servedCondition(mesh *kumav1alpha1.Mesh, where desired.ZoneInfo, serving ServingOptions, ready bool, problems []snapshot.Problem) metav1.Condition {
+func servedCondition(mesh *kumav1alpha1.Mesh, where desired.ZoneInfo, serving ServingOptions, address string, ready bool, problems []snapshot.Problem,
+) metav1.Condition {
 	c := metav1.Condition{Type: kumav1alpha1.ConditionServed, ObservedGeneration: mesh.Generation}
 	switch {
 	case !serving.enabled():
 		c.Status, c.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonNotServed
 		c.Message = "xDS serving is disabled: start the operator with --mesh-bind-address, or set mesh.serving.enabled of the chart"
+	case address == "":
+		c.Status, c.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonNotServed
+		c.Message = "the xDS server is starting, and does not listen at " + serving.BindAddress + " yet"
 	case !ready:
 		c.Status, c.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonNotServed
 		c.Message = "proxies are not served until every kuma.io/service of the mesh has a VIP; VIPs are recorded in namespace " + where.SystemNamespace + ": create the namespace if it is missing"
@@ -115,7 +121,7 @@ func servedCondition(mesh *kumav1alpha1.Mesh, where desired.ZoneInfo, serving Se
 		c.Status, c.Reason = metav1.ConditionTrue, kumav1alpha1.ReasonIncomplete
 		c.Message = problemsText(problems)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, kumav1alpha1.ReasonServed, "proxies are served at "+serving.BindAddress
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, kumav1alpha1.ReasonServed, "proxies are served at "+address
 	}
 	return c
 }

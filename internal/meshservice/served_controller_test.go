@@ -2,6 +2,7 @@ package meshservice
 
 import (
 	"context"
+	"net"
 	"strings"
 	"testing"
 
@@ -20,10 +21,12 @@ import (
 )
 
 func TestServed(t *testing.T) {
-	on := ServingOptions{BindAddress: "127.0.0.1:5678"}
+	const at = "127.0.0.1:5678"
+	on := ServingOptions{BindAddress: "127.0.0.1:0"}
 	problem := snapshot.Problem{Object: "Dataplane shop/cart", Field: "spec.networking.address", Message: "is not an IP"}
 	for name, c := range map[string]struct {
 		serving  ServingOptions
+		address  string
 		ready    bool
 		mtls     string
 		problems []snapshot.Problem
@@ -32,18 +35,19 @@ func TestServed(t *testing.T) {
 		says     string
 	}{
 		"nowhere":       {status: metav1.ConditionFalse, reason: "NotServed", says: "--mesh-bind-address"},
-		"not yet":       {serving: on, status: metav1.ConditionFalse, reason: "NotServed", says: "namespace kuma-system"},
-		"served":        {serving: on, ready: true, status: metav1.ConditionTrue, reason: "Served", says: "127.0.0.1:5678"},
-		"mTLS":          {serving: on, ready: true, mtls: "ca-1", problems: []snapshot.Problem{problem}, status: metav1.ConditionFalse, reason: "MTLSNotServed", says: `spec.mtls.enabledBackend is "ca-1"`},
-		"mTLS, not yet": {serving: on, mtls: "ca-1", status: metav1.ConditionFalse, reason: "NotServed", says: "namespace kuma-system"},
-		"in part":       {on, true, "", []snapshot.Problem{problem}, metav1.ConditionTrue, "Incomplete", "Dataplane shop/cart: spec.networking.address: is not an IP"},
-		"many told":     {on, true, "", []snapshot.Problem{problem, problem, problem, problem, problem}, metav1.ConditionTrue, "Incomplete", "; and 2 more"},
+		"starting":      {serving: on, ready: true, status: metav1.ConditionFalse, reason: "NotServed", says: "is starting"},
+		"not yet":       {serving: on, address: at, status: metav1.ConditionFalse, reason: "NotServed", says: "namespace kuma-system"},
+		"served":        {serving: on, address: at, ready: true, status: metav1.ConditionTrue, reason: "Served", says: "proxies are served at 127.0.0.1:5678"},
+		"mTLS":          {serving: on, address: at, ready: true, mtls: "ca-1", problems: []snapshot.Problem{problem}, status: metav1.ConditionFalse, reason: "MTLSNotServed", says: `spec.mtls.enabledBackend is "ca-1"`},
+		"mTLS, not yet": {serving: on, address: at, mtls: "ca-1", status: metav1.ConditionFalse, reason: "NotServed", says: "namespace kuma-system"},
+		"in part":       {on, at, true, "", []snapshot.Problem{problem}, metav1.ConditionTrue, "Incomplete", "Dataplane shop/cart: spec.networking.address: is not an IP"},
+		"many told":     {on, at, true, "", []snapshot.Problem{problem, problem, problem, problem, problem}, metav1.ConditionTrue, "Incomplete", "; and 2 more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mesh := &kumav1alpha1.Mesh{}
 			mesh.Generation = 3
 			mesh.Spec.MTLS = &kumav1alpha1.MTLS{EnabledBackend: c.mtls}
-			got := servedCondition(mesh, DefaultOptions().ZoneInfo, c.serving, c.ready, c.problems)
+			got := servedCondition(mesh, DefaultOptions().ZoneInfo, c.serving, c.address, c.ready, c.problems)
 			if got.Status != c.status || got.Reason != c.reason || !strings.Contains(got.Message, c.says) || got.ObservedGeneration != 3 {
 				t.Errorf("got %+v", got)
 			}
@@ -85,7 +89,7 @@ func TestNoStatusSubresource(t *testing.T) {
 			recorder := events.NewFakeRecorder(5)
 			r := &servedReconciler{
 				client: cached, live: live.Build(), recorder: recorder, where: DefaultOptions().ZoneInfo,
-				ready: func(string) bool { return true }, problems: func(string) []snapshot.Problem { return nil },
+				address: func() string { return "" }, ready: func(string) bool { return true }, problems: func(string) []snapshot.Problem { return nil },
 			}
 			for range 2 {
 				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "default"}}); err != nil {
@@ -101,5 +105,19 @@ func TestNoStatusSubresource(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The port may be given as 0, and no other part of the address is the listener's.
+func TestListenAddress(t *testing.T) {
+	for given, want := range map[string]string{"127.0.0.1:0": "127.0.0.1:5678", ":5678": ":5678", "localhost:0": "localhost:5678", "[::1]:0": "[::1]:5678"} {
+		address := &listenAddress{}
+		if got := address.get(); got != "" {
+			t.Errorf("%s: before the server listens, the address is %q", given, got)
+		}
+		address.set(given, &net.TCPAddr{IP: net.ParseIP("127.0.0.1"), Port: 5678})
+		if got := address.get(); got != want {
+			t.Errorf("%s: the address is %s, want %s", given, got, want)
+		}
 	}
 }

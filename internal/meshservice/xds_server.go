@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,7 +28,25 @@ type xdsServer struct {
 	where   desired.ZoneInfo
 	store   *server.Store
 	manager ctrl.Manager
+	address *listenAddress
 }
+
+// listenAddress is where the xDS server listens.
+type listenAddress struct{ text atomic.Pointer[string] }
+
+// set records the address of a listener, with the host as it was given. The given port may be 0.
+func (a *listenAddress) set(given string, listener net.Addr) {
+	address := listener.String()
+	if host, _, err := net.SplitHostPort(given); err == nil {
+		if _, port, err := net.SplitHostPort(address); err == nil {
+			address = net.JoinHostPort(host, port)
+		}
+	}
+	a.text.Store(&address)
+}
+
+// get returns the address, or nothing before the server listens.
+func (a *listenAddress) get() string { return ptr.Deref(a.text.Load(), "") }
 
 // Start serves until the context ends.
 func (s *xdsServer) Start(ctx context.Context) error {
@@ -44,6 +64,7 @@ func (s *xdsServer) Start(ctx context.Context) error {
 			return err
 		}
 	}
+	s.address.set(s.options.BindAddress, listener.Addr())
 	log.Info("serving proxies", "address", listener.Addr().String())
 	return server.NewServer(server.Options{
 		Store: s.store, Identify: identify, Namespaced: !s.where.IsUniversal(), Log: log,
