@@ -172,8 +172,9 @@ func ObjectOf(consumer string) passage.Object {
 	return passage.Object{Kind: kumav1alpha1.DataplaneKind, Name: consumer}
 }
 
+// countConsumers counts those of the record. Others of the Mesh are counted by the planner, which knows them.
 func countConsumers(record *kumav1alpha1.MeshMigration) {
-	record.Total, record.Switched, record.Failed = int32(len(record.Consumers)), 0, 0
+	record.Total, record.Switched, record.Failed = max(record.Total, int32(len(record.Consumers))), 0, 0
 	for i := range record.Consumers {
 		switch c := &record.Consumers[i]; {
 		case c.State == kumav1alpha1.ConsumerFailed:

@@ -32,7 +32,7 @@ func (p *planner) decision(d passage.Decision) Decision {
 	counts := plan.Counts()
 	p.noteHeld(plan.Steps)
 	p.record.Batch, p.record.Batches, p.record.Phase = int32(d.Batch), int32(d.Batches), string(d.Outcome)
-	countConsumers(p.record)
+	p.countConsumers()
 	decided := Decision{
 		Condition: p.condition(d, counts), Events: p.eventsFor(d), Watched: p.watched, RequeueAt: earlier(d.RequeueAt, p.deadline),
 		Unsent: p.unsent,
@@ -67,6 +67,21 @@ func (p *planner) dropReverted() {
 		return c.State == kumav1alpha1.ConsumerReverted
 	})
 	p.record.Batch, p.record.Batches = 0, 0
+	p.countConsumers()
+}
+
+// countConsumers counts the consumers of the mesh: those of the record, and those with proxies that the record does not have,
+// because they are not part of the intent or are reverted.
+func (p *planner) countConsumers() {
+	if p.Serving {
+		recorded := 0
+		for i := range p.record.Consumers {
+			if len(p.consumers[p.record.Consumers[i].Name]) > 0 {
+				recorded++
+			}
+		}
+		p.record.Total = int32(len(p.consumers) - recorded + len(p.record.Consumers))
+	}
 	countConsumers(p.record)
 }
 

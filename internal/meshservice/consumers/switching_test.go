@@ -301,3 +301,31 @@ func TestPlanBatches(t *testing.T) {
 		t.Errorf("there is nothing to take back: %v", d.Plan.Steps)
 	}
 }
+
+// Counted are all consumers of the mesh, also those that are not part of the intent and those that are reverted.
+func TestAllConsumersAreCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		intents         []Intent
+		switched, total int32
+	}{
+		"all":                  {[]Intent{{ID: "one"}}, 3, 3},
+		"some":                 {[]Intent{{ID: "one", Consumers: []string{"shop/Deployment/a"}}}, 1, 3},
+		"one of them reverted": {[]Intent{{ID: "one"}, {ID: "two", Revert: true, Consumers: []string{"shop/Deployment/b"}}}, 2, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for _, consumer := range []string{"a", "b", "c"} {
+				w.start(consumer, consumer+"-0")
+			}
+			for i, intent := range c.intents {
+				w.asks(i*600, intent)
+			}
+			w.run()
+			for what, record := range map[string]*kumav1alpha1.MeshMigration{"status": w.mesh.Status.Migration, "record": w.record().Status.Migration} {
+				if record.Switched != c.switched || record.Total != c.total {
+					t.Errorf("the %s has %d of %d, want %d of %d", what, record.Switched, record.Total, c.switched, c.total)
+				}
+			}
+		})
+	}
+}
