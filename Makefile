@@ -133,14 +133,14 @@ RUN ?= .
 
 .PHONY: one
 one: programs ## Run the tests RUN of the packages PKG: make one PKG=./test/e2e/operator RUN=TestStoryLeaders
-	@$(TEST) -- $(TEST_FLAGS) -count=1 -run '$(RUN)' $(PKG)
+	@$(TEST) -- $(TEST_FLAGS) -count=1 -run '$(value RUN)' $(PKG)
 
 COUNT ?= 5
 LOAD ?= 8
 
 .PHONY: flake
 flake: programs ## Run the tests RUN of the packages PKG COUNT times while LOAD busy loops take the processor
-	@$(TEST) -repeat $(COUNT) -load $(LOAD) -- $(TEST_FLAGS) -run '$(RUN)' $(PKG)
+	@$(TEST) -repeat $(COUNT) -load $(LOAD) -- $(TEST_FLAGS) -run '$(value RUN)' $(PKG)
 
 .PHONY: slowest
 slowest: programs ## Run the packages PKG and report where their time goes, wall and processor
