@@ -75,7 +75,7 @@ func readBatches(steps []Step, size int, latestCredible time.Time) batchState {
 // nothing to restart is done without one, and a number that no plan can reach
 // was not written by us.
 func (s *Step) inBatch() bool {
-	return s.Disruptive && s.State != Skipped && 0 < s.Batch && s.Batch < math.MaxInt32
+	return s.Disruptive && !s.State.leftOut() && 0 < s.Batch && s.Batch < math.MaxInt32
 }
 
 // heldUntil is when a step no longer held those after it; zero while it does.

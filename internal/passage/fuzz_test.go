@@ -62,7 +62,7 @@ func FuzzNext(f *testing.F) {
 
 // stepsFrom makes a step of each three bytes, of as many as can make a difference.
 func stepsFrom(record []byte) []Step {
-	states := []State{Pending, "", Running, Running, Done, Failed, Skipped, "Unheard-of"}
+	states := []State{Pending, "", Running, Running, Done, Failed, Skipped, Later, "Unheard-of"}
 	batches := []int{0, 1, 1, 2, 2, 3, -1, 1<<31 - 1, 1<<31 - 2, 1<<63 - 1, -1 << 63}
 	ends := []time.Time{{}, epoch, at(10), at(20), at(-1e6), at(1e9), time.Unix(1<<62, 0), time.Unix(-1<<62, 0)}
 

@@ -17,10 +17,12 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 	delay := max(batching.Delay, 0)
 
 	isPending := func(s Step) bool { return s.State == Pending || s.State == "" }
-	isSettled := func(s Step) bool { return s.State == Done || s.State == Failed || s.State == Skipped }
+	isSettled := func(s Step) bool {
+		return s.State == Done || s.State == Failed || s.State == Skipped || s.State == Later
+	}
 	isRunning := func(s Step) bool { return !isPending(s) && !isSettled(s) }
 	isMember := func(s Step) bool {
-		return s.Disruptive && !isPending(s) && s.State != Skipped && 0 < s.Batch && s.Batch < 1<<31-1
+		return s.Disruptive && !isPending(s) && s.State != Skipped && s.State != Later && 0 < s.Batch && s.Batch < 1<<31-1
 	}
 
 	// What was recorded.

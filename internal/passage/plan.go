@@ -47,12 +47,18 @@ const (
 	// Skipped is a step that is listed and left alone. What has started is never
 	// Skipped, or it would no longer be counted among what is running.
 	Skipped State = "Skipped"
+	// Later is a step that follows by itself when its reason is gone, such as what still uses the object, and that
+	// the plan does not wait for. Like a Skipped one, it has not started.
+	Later State = "Later"
 )
 
 func (s State) pending() bool { return s == "" || s == Pending }
 
-// Settled reports whether nothing more is expected of the step.
-func (s State) Settled() bool { return s == Done || s == Failed || s == Skipped }
+// Settled reports whether the plan expects nothing more of the step.
+func (s State) Settled() bool { return s == Done || s == Failed || s.leftOut() }
+
+// leftOut holds for steps that are listed, and are not part of what the plan brings about.
+func (s State) leftOut() bool { return s == Skipped || s == Later }
 
 // running holds for states we do not know as well: waiting for such a step is
 // safe, starting it might start it twice.
@@ -125,13 +131,14 @@ func (p Plan) Noun() string {
 
 // Counts are steps by state.
 type Counts struct {
-	// Total is what is to be moved, so skipped steps are not in it.
+	// Total is what is to be moved, so steps that are skipped or come later are not in it.
 	Total   int `json:"total"`
 	Pending int `json:"pending"`
 	Running int `json:"running"`
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
 	Skipped int `json:"skipped"`
+	Later   int `json:"later,omitempty"`
 }
 
 // Counts counts the steps of the kind that the plan moves, but for those that are not to be counted.
@@ -151,6 +158,8 @@ func (p Plan) Counts() Counts {
 			c.Failed++
 		case step.State == Skipped:
 			c.Skipped++
+		case step.State == Later:
+			c.Later++
 		default:
 			c.Running++
 		}

@@ -30,7 +30,7 @@ func TestChanges(t *testing.T) {
 		want bool
 	}{
 		"no steps":           {planOf(), false},
-		"settled":            {planOf(deploys("a", done(1, 10)), deploys("b", failed(1, 10)), deploys("c", state(Skipped))), false},
+		"settled":            {planOf(deploys("a", done(1, 10)), deploys("b", failed(1, 10)), deploys("c", state(Skipped)), deploys("d", state(Later))), false},
 		"pending":            {planOf(deploys("a", done(1, 10)), deploys("b")), true},
 		"pending, not told":  {planOf(deploys("a", state(""))), true},
 		"running":            {planOf(deploys("a", running(1))), true},
@@ -50,15 +50,15 @@ func TestCounts(t *testing.T) {
 	plan := planOf(
 		[]Step{relabel("shop", state(Done)), relabel("pay", state(Failed))},
 		deploys("a b c"), deploys("d", state("")), deploys("e f", running(1)),
-		deploys("g", done(1, 10)), deploys("h", done(0, 0)), deploys("i", failed(1, 10)), deploys("j k", state(Skipped)),
+		deploys("g", done(1, 10)), deploys("h", done(0, 0)), deploys("i", failed(1, 10)), deploys("j k", state(Skipped)), deploys("l", state(Later)),
 	)
-	want := Counts{Total: 9, Pending: 4, Running: 2, Done: 2, Failed: 1, Skipped: 2}
+	want := Counts{Total: 9, Pending: 4, Running: 2, Done: 2, Failed: 1, Skipped: 2, Later: 1}
 	if diff := cmp.Diff(want, plan.Counts()); diff != "" {
 		t.Errorf("of what moves (-want +got):\n%s", diff)
 	}
 
 	plan.Moves = nil
-	want = Counts{Total: 11, Pending: 4, Running: 2, Done: 3, Failed: 2, Skipped: 2}
+	want = Counts{Total: 11, Pending: 4, Running: 2, Done: 3, Failed: 2, Skipped: 2, Later: 1}
 	if diff := cmp.Diff(want, plan.Counts()); diff != "" {
 		t.Errorf("of everything (-want +got):\n%s", diff)
 	}

@@ -80,6 +80,7 @@ func (v View) headline() string {
 	add(p.Running > 0, "%d running", p.Running)
 	add(p.Failed > 0, "%d failed", p.Failed)
 	add(p.Skipped > 0, "%d skipped", p.Skipped)
+	add(p.Later > 0, "%d later", p.Later)
 	uncounted := slices.IndexFunc(v.Steps, func(s Step) bool { return s.Uncounted })
 	failed := slices.IndexFunc(v.Failures, func(s Step) bool { return s.Uncounted })
 	add(failed >= 0 && p.Total > 0, "%s failed", v.Subject)

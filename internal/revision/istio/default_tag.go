@@ -67,7 +67,7 @@ func deleteDefaultTag(o Observed) passage.Step {
 		Object: object(v1.IstioRevisionTagKind, v1.DefaultRevision),
 		Action: ActionDelete,
 		From:   o.DefaultTag.Status.IstioRevision,
-		State:  passage.Skipped,
+		State:  passage.Later,
 	}
 	switch uses := o.Usage.Tag(v1.DefaultRevision); {
 	case !uses.Known():

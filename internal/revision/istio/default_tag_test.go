@@ -94,11 +94,11 @@ func TestDefaultTag(t *testing.T) {
 		},
 		"taken back while in use": {
 			mesh().defaultTag("mesh", "mesh", "").usedBy("default", byShop),
-			`Skipped delete IstioRevisionTag default "mesh-v1-24-0"->"" InUse`, "",
+			`Later delete IstioRevisionTag default "mesh-v1-24-0"->"" InUse`, "",
 		},
 		"taken back while its users are unknown": {
 			mesh().defaultTag("mesh", "mesh", "").usedBy("default", usage.Usage{Forbidden: []string{"pods"}}),
-			`Skipped delete IstioRevisionTag default "mesh-v1-24-0"->"" UsageCheckFailed`, "",
+			`Later delete IstioRevisionTag default "mesh-v1-24-0"->"" UsageCheckFailed`, "",
 		},
 		"taken back and being deleted":    {in: mesh().defaultTag("mesh", "mesh", "").deletingDefaultTag()},
 		"never asked for, of a user":      {in: mesh().defaultTag("mesh", "", "")},

@@ -56,7 +56,7 @@ func TestPlan(t *testing.T) {
 				makeRevision("default-v1-24-0", "v1.24.0").of("default").ready()).used("default-v1-24-0"),
 			[]string{
 				`Pending create IstioRevision default-v1-26-0 ""->"v1.26.0" RevisionMissing`,
-				`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
+				`Later prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
 			},
 		},
 		"in place, the next version replaces the old one": {

@@ -65,7 +65,7 @@ func pruneStep(o Observed, revision Revision, target string, now time.Time) pass
 		step.Reason = passage.Because(v1.ReasonInactive,
 			"used only by tags that are moving; deleted when the tags have moved and the grace period is over")
 	case uses.Used():
-		step.State = passage.Skipped
+		step.State = passage.Later
 		step.Reason = passage.Because(v1.ReasonRevisionInUse, "kept while in use by %s", uses)
 	case unused == nil || unused.Status != metav1.ConditionFalse:
 		step.Reason = passage.Because(v1.ReasonInactive, "its usage is not reported yet")
@@ -116,7 +116,7 @@ func (r Revision) inactiveSince() time.Time {
 func describeKept(plan passage.Plan) string {
 	var names []string
 	for _, s := range plan.Steps {
-		if s.Action == ActionPrune && s.State == passage.Skipped {
+		if s.Action == ActionPrune && s.State == passage.Later {
 			names = append(names, s.Object.Name)
 		}
 	}
@@ -129,7 +129,7 @@ func describeKept(plan passage.Plan) string {
 // statusLagsUsage tells whether the condition InUse of a revision lags behind its usage.
 func statusLagsUsage(o Observed, plan passage.Plan) bool {
 	for _, s := range plan.Steps {
-		if s.Action != ActionPrune || s.State != passage.Skipped {
+		if s.Action != ActionPrune || s.State != passage.Later {
 			continue
 		}
 		if r := o.revision(s.Object.Name); r != nil && !meta.IsStatusConditionTrue(r.Status.Conditions, string(v1.ConditionInUse)) {

@@ -36,12 +36,12 @@ func TestRetirement(t *testing.T) {
 		"in use": {
 			in:   observed(istio(), before().inactive(epoch), after().ready()).used(old),
 			at:   at(3600),
-			want: []string{`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`},
+			want: []string{`Later prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`},
 		},
 		"used again, which its condition does not tell yet": {
 			in:   observed(istio(), before().inactive(epoch).unused(), after().ready()).used(old),
 			at:   at(3600),
-			want: []string{`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`},
+			want: []string{`Later prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`},
 		},
 		"not used any more, which its condition does not tell yet": {
 			in: observed(istio(), before().inactive(epoch).
@@ -106,7 +106,7 @@ func TestRetirement(t *testing.T) {
 			in: observed(istio(), makeRevision("default", "v1.24.0").of("default").ready().inactive(epoch), after().ready()).
 				used("default"),
 			at:   at(3600),
-			want: []string{`Skipped prune IstioRevision default "v1.24.0"->"" InUse`},
+			want: []string{`Later prune IstioRevision default "v1.24.0"->"" InUse`},
 		},
 		"revisions of others are not ours to prune": {
 			in: observed(istio(), makeRevision(old, "v1.24.0").of("other").inactive(epoch).unused(), after().ready()),
@@ -117,7 +117,7 @@ func TestRetirement(t *testing.T) {
 			at: at(5),
 			want: []string{
 				`Running move IstioRevisionTag prod "default-v1-24-0"->"default-v1-26-0" FollowsIstio`,
-				`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
+				`Later prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
 			},
 		},
 		"a tag that follows to a revision that is not active yet": {
@@ -130,7 +130,7 @@ func TestRetirement(t *testing.T) {
 				`Pending move IstioRevisionTag new ""->"default-v1-26-0" FollowsIstio`,
 				`Running move IstioRevisionTag paused "default-v1-24-0"->"default-v1-26-0" Paused`,
 				`Running move IstioRevisionTag taken ""->"default-v1-26-0" NameAlreadyExists`,
-				`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
+				`Later prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
 			},
 		},
 		"a tag that moves keeps nothing": {
@@ -148,13 +148,13 @@ func TestRetirement(t *testing.T) {
 			at: at(3600),
 			want: []string{
 				`Running move IstioRevisionTag prod "default-v1-24-0"->"default-v1-26-0" Paused`,
-				`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
+				`Later prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
 			},
 		},
 		"a tag that stays keeps it": {
 			in:   observed(istio(), before().inactive(epoch), after().ready()).usedBy(old, usage.Usage{Tags: 1}),
 			at:   at(3600),
-			want: []string{`Skipped prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`},
+			want: []string{`Later prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`},
 		},
 		"a name that is taken retires nobody": {
 			in: observed(istio().active(old), before(), makeRevision(active, "v1.26.0").of("other")),
