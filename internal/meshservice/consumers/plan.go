@@ -181,12 +181,13 @@ func notConnected(proxies []string) string {
 	return fmt.Sprintf("proxy %s and others are not connected", proxies[0])
 }
 
-// disconnected are the proxies of a consumer that are not connected. All its proxies are watched.
+// disconnected are the proxies of a consumer that are not connected. Only these are watched: the others acknowledge whatever
+// changes in the mesh, and each acknowledgement would be a decision on all consumers.
 func (p *planner) disconnected(consumer passage.Object) []string {
 	var absent []string
 	for _, proxy := range p.consumers[nameOf(consumer)] {
-		p.watched[proxy.ID] = true
 		if !p.Connection(proxy.ID).Connected {
+			p.watched[proxy.ID] = true
 			absent = append(absent, proxy.ID.Name)
 		}
 	}

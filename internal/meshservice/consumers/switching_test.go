@@ -2,10 +2,12 @@ package consumers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead/fairlead/api/fairlead"
@@ -327,5 +329,23 @@ func TestAllConsumersAreCounted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An event of a watched proxy is a decision on all consumers: watched are those of the open batch, and those that are missing.
+func TestFewProxiesAreWatched(t *testing.T) {
+	w := newWorld(t)
+	for i := range 50 {
+		w.start(fmt.Sprintf("c-%02d", i), fmt.Sprintf("c-%02d-0", i), func(p *proxy) { p.never = i == 40 })
+	}
+	w.ask(Intent{ID: "one", BatchSize: 2})
+	d := Decide(w.observe(), w.now)
+	var watched []string
+	for id := range d.Watched {
+		watched = append(watched, id.Name)
+	}
+	slices.Sort(watched)
+	if diff := cmp.Diff([]string{"c-00-0", "c-01-0", "c-40-0"}, watched); diff != "" {
+		t.Errorf("others are watched:\n%s", diff)
 	}
 }
