@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
@@ -39,7 +41,7 @@ const Name = "meshservice"
 func Caches() []client.Object { return []client.Object{&kumav1alpha1.Mesh{}} }
 
 // RBAC beyond that of generate and consumers.
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=meshes.kuma.io;meshconsumerslices.kuma.io;dataplanes.kuma.io;zoneingresses.kuma.io;meshservices.kuma.io;meshmultizoneservices.kuma.io;hostnamegenerators.kuma.io;meshtimeouts.kuma.io;meshretries.kuma.io;meshcircuitbreakers.kuma.io;meshloadbalancingstrategies.kuma.io;meshhttproutes.kuma.io;meshtcproutes.kuma.io,verbs=get;create;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=meshes.kuma.io;meshconsumerslices.fairlead.dev;dataplanes.kuma.io;zoneingresses.kuma.io;meshservices.kuma.io;meshmultizoneservices.kuma.io;hostnamegenerators.kuma.io;meshtimeouts.kuma.io;meshretries.kuma.io;meshcircuitbreakers.kuma.io;meshloadbalancingstrategies.kuma.io;meshhttproutes.kuma.io;meshtcproutes.kuma.io,verbs=get;create;patch
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes/status,verbs=patch
 
@@ -77,9 +79,12 @@ func (p *passage) Start(ctx context.Context) error {
 func (p *passage) waitForMesh(ctx context.Context) error {
 	left := false
 	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		var err error
-		if left, err = p.hasGenerated(ctx); err != nil {
-			p.outer.GetLogger().Error(err, "listing generated resources failed and is retried")
+		err := moveSlices(ctx, p.outer.GetAPIReader(), p.outer.GetClient())
+		if err == nil {
+			left, err = p.hasGenerated(ctx)
+		}
+		if err != nil {
+			p.outer.GetLogger().Error(err, "reading generated resources failed and is retried")
 		}
 		return err == nil, nil
 	})
@@ -105,12 +110,15 @@ func (p *passage) waitForMesh(ctx context.Context) error {
 }
 
 func (p *passage) hasGenerated(ctx context.Context) (bool, error) {
-	for _, kind := range []string{kumav1alpha1.DataplaneKind, kumav1alpha1.MeshServiceKind, kumav1alpha1.MeshConsumerSliceKind} {
+	for _, kind := range []schema.GroupVersionKind{
+		kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.DataplaneKind), kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.MeshServiceKind),
+		fairleadv1alpha1.GroupVersion.WithKind(fairleadv1alpha1.MeshConsumerSliceKind),
+	} {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kumav1alpha1.GroupVersion.WithKind(kind + "List"))
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		made := client.MatchingLabels{kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy}
 		if err := p.outer.GetAPIReader().List(ctx, list, made, client.Limit(1)); err != nil {
-			return false, fmt.Errorf("list a generated %s: %w", kind, err)
+			return false, fmt.Errorf("list a generated %s: %w", kind.Kind, err)
 		}
 		if len(list.Items) > 0 {
 			return true, nil
@@ -121,7 +129,7 @@ func (p *passage) hasGenerated(ctx context.Context) (bool, error) {
 
 func (p *passage) manager() (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(kumav1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(kumav1alpha1.AddToScheme(scheme), fairleadv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	return ctrl.NewManager(p.outer.GetConfig(), ctrl.Options{

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	materializev1alpha2 "github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
@@ -28,7 +29,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Secret{}, &corev1.SecretList{}, &corev1.Pod{})
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	builder := runtime.NewSchemeBuilder(
-		sailoperatorv1.AddToScheme, materializev1alpha2.AddToScheme, kumav1alpha1.AddToScheme, policyv1alpha1.AddToScheme,
+		sailoperatorv1.AddToScheme, materializev1alpha2.AddToScheme, kumav1alpha1.AddToScheme, fairleadv1alpha1.AddToScheme, policyv1alpha1.AddToScheme,
 		workv1alpha1.AddToScheme, workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme,
 	)
 	return scheme, builder.AddToScheme(scheme)

@@ -17,7 +17,7 @@ import (
 // +kubebuilder:metadata:labels="app.kubernetes.io/part-of=fairlead"
 // +kubebuilder:printcolumn:name="MODE",type=string,JSONPath=".status.mode",description="How far MeshServices are in use."
 // +kubebuilder:printcolumn:name="SWITCHED",type=integer,JSONPath=".status.migration.switched",description="How many consumers have been switched over."
-// +kubebuilder:printcolumn:name="CONSUMERS",type=integer,JSONPath=".status.migration.total",description="How many consumers are to be switched over."
+// +kubebuilder:printcolumn:name="CONSUMERS",type=integer,JSONPath=".status.migration.total",description="How many consumers there are."
 // +kubebuilder:printcolumn:name="STATUS",type=string,JSONPath=".status.conditions[?(@.type==\"ConsumersSwitched\")].reason",description="What becomes of the consumers."
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp",description="How long it has existed."
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must consist of at most 63 lower-case letters, digits and '-': it becomes part of the names of clusters; give the Mesh another name"

@@ -42,7 +42,7 @@ type MeshMigration struct {
 	// +optional
 	Switched int32 `json:"switched"`
 
-	// How many there are.
+	// How many consumers there are, also those that are not to be switched over.
 	// +optional
 	Total int32 `json:"total"`
 

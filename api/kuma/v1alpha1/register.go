@@ -12,7 +12,6 @@ var GroupVersion = schema.GroupVersion{Group: "kuma.io", Version: "v1alpha1"}
 // The kinds of this group.
 const (
 	MeshKind                      = "Mesh"
-	MeshConsumerSliceKind         = "MeshConsumerSlice"
 	DataplaneKind                 = "Dataplane"
 	ZoneIngressKind               = "ZoneIngress"
 	MeshServiceKind               = "MeshService"
@@ -30,7 +29,6 @@ const (
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&Mesh{}, &MeshList{},
-		&MeshConsumerSlice{}, &MeshConsumerSliceList{},
 		&Dataplane{}, &DataplaneList{},
 		&ZoneIngress{}, &ZoneIngressList{},
 		&MeshService{}, &MeshServiceList{},

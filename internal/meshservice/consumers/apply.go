@@ -11,13 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/meshstatus"
 )
 
 // apply writes the slices that differ, and then the status of the Mesh, which counts what the slices record. A process that
 // dies in between leaves slices that the next decision starts from.
-func (r *reconciler) apply(ctx context.Context, mesh *kumav1alpha1.Mesh, recorded []kumav1alpha1.MeshConsumerSlice, d Decision, now time.Time,
+func (r *reconciler) apply(ctx context.Context, mesh *kumav1alpha1.Mesh, recorded []fairleadv1alpha1.MeshConsumerSlice, d Decision, now time.Time,
 ) (changed bool, err error) {
 	if d.Condition == nil {
 		return false, nil
@@ -44,7 +45,7 @@ func withoutConsumers(record *kumav1alpha1.MeshMigration) *kumav1alpha1.MeshMigr
 }
 
 // applySlices writes the slices of a record that differ, each with the resourceVersion that was observed.
-func (r *reconciler) applySlices(ctx context.Context, mesh string, recorded []kumav1alpha1.MeshConsumerSlice, record *kumav1alpha1.MeshMigration,
+func (r *reconciler) applySlices(ctx context.Context, mesh string, recorded []fairleadv1alpha1.MeshConsumerSlice, record *kumav1alpha1.MeshMigration,
 ) (changed bool, err error) {
 	for _, w := range sliceWrites(mesh, recorded, record) {
 		switch w.action {
@@ -64,7 +65,7 @@ func (r *reconciler) applySlices(ctx context.Context, mesh string, recorded []ku
 }
 
 // deleteSlice deletes the observed version of a slice.
-func (r *reconciler) deleteSlice(ctx context.Context, slice *kumav1alpha1.MeshConsumerSlice) error {
+func (r *reconciler) deleteSlice(ctx context.Context, slice *fairleadv1alpha1.MeshConsumerSlice) error {
 	uid, version := slice.UID, slice.ResourceVersion
 	err := r.client.Delete(ctx, slice, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
@@ -76,7 +77,7 @@ func (r *reconciler) deleteSlice(ctx context.Context, slice *kumav1alpha1.MeshCo
 // moveRecord moves the consumers of a Mesh whose status has them, as earlier versions recorded them: it writes the slices, and
 // when the publisher knows all of them, the status without the consumers. The publisher gets the events of both in any order,
 // and would switch consumers back if it had the status first.
-func (r *reconciler) moveRecord(ctx context.Context, mesh *kumav1alpha1.Mesh, recorded []kumav1alpha1.MeshConsumerSlice, now time.Time) error {
+func (r *reconciler) moveRecord(ctx context.Context, mesh *kumav1alpha1.Mesh, recorded []fairleadv1alpha1.MeshConsumerSlice, now time.Time) error {
 	changed, err := r.applySlices(ctx, mesh.Name, recorded, mesh.Status.Migration)
 	if changed || err != nil || !isPublished(mesh, r.options.Recorded) {
 		return err

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -53,7 +54,7 @@ const (
 )
 
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes;dataplanes,verbs=list;watch
-// +kubebuilder:rbac:groups=kuma.io,resources=meshconsumerslices,verbs=list;watch;create;update;delete
+// +kubebuilder:rbac:groups=fairlead.dev,resources=meshconsumerslices,verbs=list;watch;create;update;delete
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -73,7 +74,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Named("mesh-consumers").
 		WithLogConstructor(kube.Logger(mgr, "consumers", kumav1alpha1.MeshKind)).
 		For(&kumav1alpha1.Mesh{}).
-		Watches(&kumav1alpha1.MeshConsumerSlice{}, kube.EnqueueAfter(ackDebounce, meshOf)).
+		Watches(&fairleadv1alpha1.MeshConsumerSlice{}, kube.EnqueueAfter(ackDebounce, meshOf)).
 		Watches(&kumav1alpha1.Dataplane{}, kube.EnqueueAfter(consumerDebounce, meshOf), builder.WithPredicates(consumerChanged))
 	if o.Serving && o.Changes != nil {
 		b = b.WatchesRawSource(source.Func(func(_ context.Context, q queue) error {

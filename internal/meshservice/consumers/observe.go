@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // observe reads what is published and connected; false while the mesh is not published.
-func (r *reconciler) observe(mesh *kumav1alpha1.Mesh, recorded []kumav1alpha1.MeshConsumerSlice) (o Observed, ok bool) {
+func (r *reconciler) observe(mesh *kumav1alpha1.Mesh, recorded []fairleadv1alpha1.MeshConsumerSlice) (o Observed, ok bool) {
 	o = Observed{Mesh: WithRecord(mesh, recorded), Slices: recorded, Serving: r.options.Serving, Timeout: r.options.Timeout}
 	if !o.Serving {
 		return o, true
@@ -31,7 +32,7 @@ func (r *reconciler) observe(mesh *kumav1alpha1.Mesh, recorded []kumav1alpha1.Me
 type Observed struct {
 	// Mesh is the Mesh with the record of its Slices.
 	Mesh   *kumav1alpha1.Mesh
-	Slices []kumav1alpha1.MeshConsumerSlice
+	Slices []fairleadv1alpha1.MeshConsumerSlice
 	// Serving says that this process serves xDS.
 	Serving bool
 	// Proxies are those of the mesh, and Connection returns the state of each.
@@ -46,8 +47,8 @@ type Observed struct {
 }
 
 // listSlices returns the slices of a Mesh, sorted by name; none in a cluster that does not have the kind yet.
-func listSlices(ctx context.Context, reader client.Reader, mesh string) ([]kumav1alpha1.MeshConsumerSlice, error) {
-	var list kumav1alpha1.MeshConsumerSliceList
+func listSlices(ctx context.Context, reader client.Reader, mesh string) ([]fairleadv1alpha1.MeshConsumerSlice, error) {
+	var list fairleadv1alpha1.MeshConsumerSliceList
 	err := reader.List(ctx, &list, client.MatchingLabels{kumav1alpha1.LabelMesh: mesh})
 	if meta.IsNoMatchError(err) {
 		return nil, nil
@@ -55,7 +56,7 @@ func listSlices(ctx context.Context, reader client.Reader, mesh string) ([]kumav
 	if err != nil {
 		return nil, fmt.Errorf("list the MeshConsumerSlices of Mesh %s: %w", mesh, err)
 	}
-	slices.SortFunc(list.Items, func(a, b kumav1alpha1.MeshConsumerSlice) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(list.Items, func(a, b fairleadv1alpha1.MeshConsumerSlice) int { return cmp.Compare(a.Name, b.Name) })
 	return list.Items, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
@@ -35,7 +36,7 @@ func stampOf(record *kumav1alpha1.MeshMigration) stamp {
 }
 
 // stampsOf returns the stamp of each consumer.
-func stampsOf(all []kumav1alpha1.MeshConsumerSlice) map[string]stamp {
+func stampsOf(all []fairleadv1alpha1.MeshConsumerSlice) map[string]stamp {
 	stamps := map[string]stamp{}
 	for i := range all {
 		s := &all[i]
@@ -54,7 +55,7 @@ func IsInStatus(mesh *kumav1alpha1.Mesh) bool {
 
 // WithRecord returns a copy of a Mesh whose status has the consumers of the slices, from which Decide and commands read. A Mesh
 // without a status, because it was created again, gets its record back from the slices.
-func WithRecord(mesh *kumav1alpha1.Mesh, all []kumav1alpha1.MeshConsumerSlice) *kumav1alpha1.Mesh {
+func WithRecord(mesh *kumav1alpha1.Mesh, all []fairleadv1alpha1.MeshConsumerSlice) *kumav1alpha1.Mesh {
 	if len(all) == 0 || IsInStatus(mesh) {
 		return mesh
 	}
@@ -75,11 +76,11 @@ func WithRecord(mesh *kumav1alpha1.Mesh, all []kumav1alpha1.MeshConsumerSlice) *
 
 // headerOf is the record without consumers, from a slice that follows the intent of the Mesh or else from the first; nil where
 // the status of the Mesh has it, and is no older.
-func headerOf(mesh *kumav1alpha1.Mesh, all []kumav1alpha1.MeshConsumerSlice) *kumav1alpha1.MeshMigration {
+func headerOf(mesh *kumav1alpha1.Mesh, all []fairleadv1alpha1.MeshConsumerSlice) *kumav1alpha1.MeshMigration {
 	intent, _ := IntentOf(mesh) // nil if it cannot be read
 	from := -1
 	if intent != nil {
-		from = slices.IndexFunc(all, func(s kumav1alpha1.MeshConsumerSlice) bool { return s.Intent == intent.ID })
+		from = slices.IndexFunc(all, func(s fairleadv1alpha1.MeshConsumerSlice) bool { return s.Intent == intent.ID })
 	}
 	if status := mesh.Status.Migration; status != nil && (from < 0 || status.Intent == intent.ID) {
 		return nil
@@ -91,17 +92,17 @@ func headerOf(mesh *kumav1alpha1.Mesh, all []kumav1alpha1.MeshConsumerSlice) *ku
 }
 
 // slicesFor returns the slices of a record, sorted by name; none for a nil record.
-func slicesFor(mesh string, record *kumav1alpha1.MeshMigration) []*kumav1alpha1.MeshConsumerSlice {
+func slicesFor(mesh string, record *kumav1alpha1.MeshMigration) []*fairleadv1alpha1.MeshConsumerSlice {
 	if record == nil {
 		return nil
 	}
-	byName := map[string]*kumav1alpha1.MeshConsumerSlice{}
-	var all []*kumav1alpha1.MeshConsumerSlice
+	byName := map[string]*fairleadv1alpha1.MeshConsumerSlice{}
+	var all []*fairleadv1alpha1.MeshConsumerSlice
 	for i := range record.Consumers {
 		name := sliceName(mesh, record.Consumers[i].Name)
 		s := byName[name]
 		if s == nil {
-			s = &kumav1alpha1.MeshConsumerSlice{
+			s = &fairleadv1alpha1.MeshConsumerSlice{
 				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 					kumav1alpha1.LabelMesh: mesh, kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy,
 				}},
@@ -113,14 +114,14 @@ func slicesFor(mesh string, record *kumav1alpha1.MeshMigration) []*kumav1alpha1.
 		}
 		s.Consumers = append(s.Consumers, record.Consumers[i])
 	}
-	slices.SortFunc(all, func(a, b *kumav1alpha1.MeshConsumerSlice) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b *fairleadv1alpha1.MeshConsumerSlice) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
 // sliceWrite is a slice to create, update or delete.
 type sliceWrite struct {
 	action sliceAction
-	slice  *kumav1alpha1.MeshConsumerSlice
+	slice  *fairleadv1alpha1.MeshConsumerSlice
 	// starts is how many more consumers of the slice are in progress afterwards.
 	starts int
 }
@@ -135,8 +136,8 @@ const (
 
 // sliceWrites are the writes that make the recorded slices those of a record. A process may die after any of them: consumers
 // end before others start, so that never more are in progress than a batch has.
-func sliceWrites(mesh string, recorded []kumav1alpha1.MeshConsumerSlice, record *kumav1alpha1.MeshMigration) []sliceWrite {
-	there, wanted := map[string]*kumav1alpha1.MeshConsumerSlice{}, map[string]bool{}
+func sliceWrites(mesh string, recorded []fairleadv1alpha1.MeshConsumerSlice, record *kumav1alpha1.MeshMigration) []sliceWrite {
+	there, wanted := map[string]*fairleadv1alpha1.MeshConsumerSlice{}, map[string]bool{}
 	for i := range recorded {
 		there[recorded[i].Name] = &recorded[i]
 	}
@@ -159,7 +160,7 @@ func sliceWrites(mesh string, recorded []kumav1alpha1.MeshConsumerSlice, record 
 	return writes
 }
 
-func inProgress(slice *kumav1alpha1.MeshConsumerSlice) int {
+func inProgress(slice *fairleadv1alpha1.MeshConsumerSlice) int {
 	n := 0
 	for i := range slice.Consumers {
 		if isRunning(slice.Consumers[i].State) {
@@ -170,7 +171,7 @@ func inProgress(slice *kumav1alpha1.MeshConsumerSlice) int {
 }
 
 // merged is a slice with the content of another, and its own metadata otherwise.
-func merged(have, want *kumav1alpha1.MeshConsumerSlice) *kumav1alpha1.MeshConsumerSlice {
+func merged(have, want *fairleadv1alpha1.MeshConsumerSlice) *fairleadv1alpha1.MeshConsumerSlice {
 	now := want.DeepCopy()
 	now.TypeMeta, now.ObjectMeta = have.TypeMeta, *have.ObjectMeta.DeepCopy()
 	for name, value := range want.Labels {
@@ -180,7 +181,7 @@ func merged(have, want *kumav1alpha1.MeshConsumerSlice) *kumav1alpha1.MeshConsum
 }
 
 // SwitchedIn returns the switched consumers of a slice.
-func SwitchedIn(slice *kumav1alpha1.MeshConsumerSlice) map[string]bool {
+func SwitchedIn(slice *fairleadv1alpha1.MeshConsumerSlice) map[string]bool {
 	return switched(slice.Consumers)
 }
 

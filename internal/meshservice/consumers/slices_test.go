@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
@@ -95,7 +96,7 @@ func TestRecordIsReadBack(t *testing.T) {
 		countConsumers(m)
 		return m
 	}
-	var all []kumav1alpha1.MeshConsumerSlice
+	var all []fairleadv1alpha1.MeshConsumerSlice
 	for _, s := range slicesFor("default", record()) {
 		all = append(all, *s)
 	}
@@ -105,13 +106,13 @@ func TestRecordIsReadBack(t *testing.T) {
 		reverted.Consumers[i].Switched = false
 	}
 	reverted.Consumers = append(reverted.Consumers, kumav1alpha1.MigratedConsumer{Name: "shop/Deployment/gone", Switched: true})
-	var older []kumav1alpha1.MeshConsumerSlice
+	var older []fairleadv1alpha1.MeshConsumerSlice
 	for _, s := range slicesFor("default", reverted) {
 		older = append(older, *s)
 	}
 	for name, c := range map[string]struct {
 		status *kumav1alpha1.MeshMigration
-		slices []kumav1alpha1.MeshConsumerSlice
+		slices []fairleadv1alpha1.MeshConsumerSlice
 	}{
 		"as it is written":                      {withoutConsumers(record()), all},
 		"the Mesh was created again":            {nil, all},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
@@ -24,7 +25,7 @@ type world struct {
 	t       *testing.T
 	now     time.Time
 	mesh    *kumav1alpha1.Mesh
-	slices  map[string]kumav1alpha1.MeshConsumerSlice
+	slices  map[string]fairleadv1alpha1.MeshConsumerSlice
 	proxies map[string]*proxy
 	coming  []happening
 	// The process: when it started, what its feed has sent, and whether it runs.
@@ -68,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	return &world{
 		t: t, now: epoch, started: epoch.Add(-time.Hour), up: true, serving: true, sent: map[string]bool{},
 		proxies: map[string]*proxy{}, diesAfter: map[int]bool{}, diesAfterWrite: map[int]bool{},
-		slices: map[string]kumav1alpha1.MeshConsumerSlice{}, mesh: makeMesh(kumav1alpha1.ModeReachableBackendRefs),
+		slices: map[string]fairleadv1alpha1.MeshConsumerSlice{}, mesh: makeMesh(kumav1alpha1.ModeReachableBackendRefs),
 	}
 }
 
@@ -178,8 +179,8 @@ func (w *world) asks(second int, intent Intent) {
 }
 
 // recorded are the slices, and record the Mesh with what they record.
-func (w *world) recorded() []kumav1alpha1.MeshConsumerSlice {
-	var all []kumav1alpha1.MeshConsumerSlice
+func (w *world) recorded() []fairleadv1alpha1.MeshConsumerSlice {
+	var all []fairleadv1alpha1.MeshConsumerSlice
 	for _, name := range slices.Sorted(maps.Keys(w.slices)) {
 		slice := w.slices[name]
 		all = append(all, *slice.DeepCopy())

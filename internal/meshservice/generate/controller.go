@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -89,7 +89,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	// What is read of the switched consumers needs no reconcile.
-	if _, err := mgr.GetCache().GetInformer(ctx, &kumav1alpha1.MeshConsumerSlice{}, cache.BlockUntilSynced(false)); err != nil {
+	if _, err := mgr.GetCache().GetInformer(ctx, &fairleadv1alpha1.MeshConsumerSlice{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("watch MeshConsumerSlices: %w", err)
 	}
 	if err := r.setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/fairlead"
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
@@ -120,10 +121,10 @@ func (k *Kind) Watch(ctx context.Context, r connect.Resource) (kind.Watch, error
 		return kind.Watch{}, err
 	}
 	options := cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&kumav1alpha1.Mesh{}:              {Field: fields.OneTermEqualSelector("metadata.name", r.Key.Name)},
-		&kumav1alpha1.MeshConsumerSlice{}: {Label: labels.SelectorFromSet(labels.Set{kumav1alpha1.LabelMesh: r.Key.Name})},
+		&kumav1alpha1.Mesh{}:                  {Field: fields.OneTermEqualSelector("metadata.name", r.Key.Name)},
+		&fairleadv1alpha1.MeshConsumerSlice{}: {Label: labels.SelectorFromSet(labels.Set{kumav1alpha1.LabelMesh: r.Key.Name})},
 	}}
-	return kind.NewCachedWatch(ctx, r, options, []client.Object{&kumav1alpha1.Mesh{}, &kumav1alpha1.MeshConsumerSlice{}}, k.Status)
+	return kind.NewCachedWatch(ctx, r, options, []client.Object{&kumav1alpha1.Mesh{}, &fairleadv1alpha1.MeshConsumerSlice{}}, k.Status)
 }
 
 // Retry changes an annotation: the operator retries when the value is another one.

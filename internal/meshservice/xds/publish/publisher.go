@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
@@ -99,7 +100,7 @@ func (p *Publisher) kinds() []client.Object {
 // not served until its VIPs are recorded.
 func (p *Publisher) Start(ctx context.Context) error {
 	var synced []toolscache.InformerSynced
-	for _, kind := range append(p.kinds(), &corev1.ConfigMap{}, &kumav1alpha1.MeshConsumerSlice{}) {
+	for _, kind := range append(p.kinds(), &corev1.ConfigMap{}, &fairleadv1alpha1.MeshConsumerSlice{}) {
 		informer, err := p.Cache.GetInformer(ctx, kind)
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", kind, err)
@@ -148,7 +149,7 @@ func (p *Publisher) put(object any) {
 		p.Engine.Put(o)
 		p.update(o.Name, func(m *meshState) { m.exists, m.uid = true, o.UID })
 		p.recordStatus(o)
-	case *kumav1alpha1.MeshConsumerSlice:
+	case *fairleadv1alpha1.MeshConsumerSlice:
 		p.record(o.Mesh, o.Name, consumers.SwitchedIn(o))
 	case client.Object:
 		p.Engine.Put(o)
@@ -168,7 +169,7 @@ func (p *Publisher) remove(object any) {
 		p.update(o.Name, func(m *meshState) { *m = meshState{recorded: m.recorded, recordedFor: m.recordedFor} })
 		p.recordStatus(&kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: o.Name}})
 		p.Engine.Delete(o)
-	case *kumav1alpha1.MeshConsumerSlice:
+	case *fairleadv1alpha1.MeshConsumerSlice:
 		p.record(o.Mesh, o.Name, nil)
 	case client.Object:
 		p.Engine.Delete(o)

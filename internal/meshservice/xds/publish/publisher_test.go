@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -175,8 +176,8 @@ func TestSwitchedConsumers(t *testing.T) {
 	expect("after the Mesh is deleted during a flush", 0, false)
 }
 
-func slice(mesh string, switched ...string) *kumav1alpha1.MeshConsumerSlice {
-	s := &kumav1alpha1.MeshConsumerSlice{ObjectMeta: metav1.ObjectMeta{Name: mesh + "-00"}, Mesh: mesh}
+func slice(mesh string, switched ...string) *fairleadv1alpha1.MeshConsumerSlice {
+	s := &fairleadv1alpha1.MeshConsumerSlice{ObjectMeta: metav1.ObjectMeta{Name: mesh + "-00"}, Mesh: mesh}
 	for _, consumer := range switched {
 		s.Consumers = append(s.Consumers, kumav1alpha1.MigratedConsumer{Name: consumer, Switched: true})
 	}

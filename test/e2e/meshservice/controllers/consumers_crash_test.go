@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/faults"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
@@ -128,7 +129,7 @@ func (p plot) tell(t testing.TB, admin client.Client, name string) faults.World 
 		},
 		Teardown: func() {
 			mine := client.MatchingLabels{kumav1alpha1.LabelMesh: mesh.Name}
-			if err := errors.Join(admin.Delete(context.Background(), mesh), admin.DeleteAllOf(context.Background(), &kumav1alpha1.MeshConsumerSlice{}, mine)); err != nil {
+			if err := errors.Join(admin.Delete(context.Background(), mesh), admin.DeleteAllOf(context.Background(), &fairleadv1alpha1.MeshConsumerSlice{}, mine)); err != nil {
 				t.Error(err)
 			}
 		},
@@ -152,7 +153,7 @@ func (p plot) operate(ctx context.Context, cfg *rest.Config, mesh string) error 
 	if err != nil {
 		return err
 	}
-	slices, err := mgr.GetCache().GetInformer(ctx, &kumav1alpha1.MeshConsumerSlice{})
+	slices, err := mgr.GetCache().GetInformer(ctx, &fairleadv1alpha1.MeshConsumerSlice{})
 	if err != nil {
 		return err
 	}

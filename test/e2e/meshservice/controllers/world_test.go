@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
@@ -58,7 +59,7 @@ type world struct {
 
 func scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	return s, errors.Join(clientgoscheme.AddToScheme(s), kumav1alpha1.AddToScheme(s))
+	return s, errors.Join(clientgoscheme.AddToScheme(s), kumav1alpha1.AddToScheme(s), fairleadv1alpha1.AddToScheme(s))
 }
 
 // begin makes a mesh of a mode, and starts the generate controllers.

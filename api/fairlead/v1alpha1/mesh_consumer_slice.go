@@ -1,18 +1,22 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+)
 
 // MeshConsumerSlice records some of the consumers of a Mesh that are switched over to MeshServices, or are to be. All slices
 // of a Mesh together are the record. They have no owner: the Mesh may be deleted and created again, as `kubectl replace --force`
 // does, and its consumers stay switched. Written by Fairlead only.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,categories=kuma
+// +kubebuilder:resource:scope=Cluster
 // +kubebuilder:storageversion
 // +kubebuilder:metadata:labels="app.kubernetes.io/part-of=fairlead"
 // +kubebuilder:printcolumn:name="MESH",type=string,JSONPath=".mesh",description="The Mesh of the consumers."
-// +kubebuilder:printcolumn:name="CONSUMERS",type=string,JSONPath=".consumers[*].name",description="The consumers."
-// +kubebuilder:printcolumn:name="STATES",type=string,JSONPath=".consumers[*].state",description="What became of each."
+// +kubebuilder:printcolumn:name="FIRST-CONSUMER",type=string,JSONPath=".consumers[*].name",description="The first consumer."
+// +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=".consumers[*].state",description="What became of the first consumer."
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp",description="How long it has existed."
 type MeshConsumerSlice struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -47,7 +51,7 @@ type MeshConsumerSlice struct {
 	// +listType=map
 	// +listMapKey=name
 	// +optional
-	Consumers []MigratedConsumer `json:"consumers,omitempty"`
+	Consumers []kumav1alpha1.MigratedConsumer `json:"consumers,omitempty"`
 }
 
 // MeshConsumerSliceList is a list of MeshConsumerSlices.
