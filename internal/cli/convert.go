@@ -38,8 +38,9 @@ no name: the finding and a comment in the file say to check it.
 All kinds of policies with spec.to are converted. Of a MeshLoadBalancingStrategy, crossZone is left out, because it does not
 apply to a MeshService. Routes are listed with their lines and not converted, because their effect depends on the zones that
 have instances. Listed as well are names without a port, such as those of universal, unless --port is given or the service
-has one port only, and entries that would take precedence over an entry for the MeshService itself. An object of a kind that
-the command does not know is listed, and the exit code is 1.
+has one port only, and entries that would take precedence over an entry for the MeshService itself, or over another entry for
+the same kuma.io/service that is listed: give all policies of a mesh at once. An object of a kind that the command does not
+know is listed, and the exit code is 1.
 
 The converted file is printed to standard output, and the findings to standard error.`,
 		Example: `  fairlead convert -f policies.yaml

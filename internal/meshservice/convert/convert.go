@@ -34,7 +34,8 @@ func Convert(in []byte, o Options) ([]byte, Report, error) {
 	return converted[0].Text, converted[0].Report, errs[0]
 }
 
-// ConvertAll converts files whose policies are of one mesh. The error of a file is at its index.
+// ConvertAll converts files together: an entry of one may take precedence over that of another. The error of a file is at its
+// index.
 func ConvertAll(ins [][]byte, o Options) ([]Converted, []error) {
 	files, errs := make([]file, len(ins)), make([]error, len(ins))
 	var policies []*policyNode
@@ -43,12 +44,17 @@ func ConvertAll(ins [][]byte, o Options) ([]Converted, []error) {
 			policies = append(policies, slices.Concat(files[i].policies...)...)
 		}
 	}
-	rivals := rivalsIn(policies)
+	c := newConversion(o, policies)
 	converted := make([]Converted, len(ins))
-	for i, f := range files {
-		if errs[i] == nil {
-			converted[i] = f.convert(o, rivals)
+	// An entry that is left to a person may keep others from being converted.
+	for more := true; more; {
+		before := c.leftCount
+		for i, f := range files {
+			if errs[i] == nil {
+				converted[i] = f.convert(c)
+			}
 		}
+		more = c.leftCount > before
 	}
 	return converted, errs
 }
@@ -75,11 +81,11 @@ func parseFile(in []byte) (file, error) {
 	return f, nil
 }
 
-func (f file) convert(o Options, rivals rivals) Converted {
+func (f file) convert(c *conversion) Converted {
 	var out bytes.Buffer
 	var report Report
-	for number, document := range f.documents {
-		converted, findings := document.convert(f.policies[number], o, rivals)
+	for number := range f.documents {
+		converted, findings := f.documents[number].convert(f.policies[number], c)
 		for _, f := range findings {
 			f.Document = number + 1
 			report.Findings = append(report.Findings, f)
@@ -89,18 +95,24 @@ func (f file) convert(o Options, rivals rivals) Converted {
 	return Converted{out.Bytes(), report}
 }
 
-func (d document) convert(policies []*policyNode, o Options, rivals rivals) ([]byte, []Finding) {
+func (d *document) convert(policies []*policyNode, c *conversion) ([]byte, []Finding) {
 	var changes []change
 	var findings []Finding
 	for _, p := range policies {
-		found, wanted := p.examine(o, rivals)
+		found, wanted := p.examine(c, c.failed[d] != nil)
 		changes = append(changes, wanted...)
 		findings = append(findings, found...)
 	}
 	converted, err := d.insert(changes)
-	if err != nil {
+	if c.failed[d] == nil && err != nil {
+		c.failed[d] = err
+	}
+	if err := c.failed[d]; err != nil {
 		// A person has to add the entries.
 		converted = d.text
+		for _, one := range changes {
+			c.leave(one.policy, one.after)
+		}
 		for i := range findings {
 			if findings[i].Action == Added {
 				findings[i].Action, findings[i].Unchecked = NeedsPerson, false
@@ -117,7 +129,8 @@ func (d document) convert(policies []*policyNode, o Options, rivals rivals) ([]b
 
 // change is an entry to insert after another one of a list.
 type change struct {
-	list  *yaml.Node
-	after int
-	entry *yaml.Node
+	policy *policyNode
+	list   *yaml.Node
+	after  int
+	entry  *yaml.Node
 }

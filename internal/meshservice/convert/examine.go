@@ -32,8 +32,9 @@ func entriesOf(list *yaml.Node) []entry {
 }
 
 // examine returns a finding for each entry for a tag without a successor and for each wrong sectionName, and the entries
-// to add.
-func (p *policyNode) examine(o Options, rivals rivals) ([]Finding, []change) {
+// to add. Failed says that none can be added to the document.
+func (p *policyNode) examine(c *conversion, failed bool) ([]Finding, []change) {
+	o := c.options
 	if p.unknown {
 		f := p.finding("kind", p.line, "")
 		f.Action, f.Why = UnknownKind, "convert does not know this kind: look for values of kuma.io/service in it yourself"
@@ -57,7 +58,7 @@ func (p *policyNode) examine(o Options, rivals rivals) ([]Finding, []change) {
 		}
 		f := p.finding(fmt.Sprintf("spec.to[%d].targetRef", i), line, e.TargetRef.Name)
 		wanted, why := e.TargetRef.Successor(o.Port, o.Ports)
-		rival, rivalled := rivals.of(p, wanted, &e.Default, o)
+		rival, rivalled := c.rivalOf(p, wanted, &e.Default)
 		switch {
 		case p.isRoute():
 			section := "sectionName"
@@ -72,9 +73,16 @@ func (p *policyNode) examine(o Options, rivals rivals) ([]Finding, []change) {
 		case p.list != p.to:
 			f.Why = fmt.Sprintf("spec.to in line %d is a YAML alias: write the list out there, or add the entry yourself", p.to.Line)
 		default:
-			if added := p.entryFor(wanted, &e.Default, o, &f); added != nil {
-				changes = append(changes, change{p.list, i, added})
+			added := p.entryFor(wanted, &e.Default, o, &f)
+			if other, overtakes := c.overtaken(p, i); added != nil && overtakes && !failed {
+				f = p.finding(f.Field, line, e.TargetRef.Name)
+				f.Why = fmt.Sprintf("%s sets the same fields for this kuma.io/service, and needs you: an entry for the MeshService added here alone would take precedence over it; add one for each", other)
+			} else if added != nil {
+				changes = append(changes, change{p, p.list, i, added})
 			}
+		}
+		if f.Action == NeedsPerson {
+			c.leave(p, i)
 		}
 		findings = append(append(findings, f), p.backends(i, e)...)
 	}

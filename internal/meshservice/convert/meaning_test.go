@@ -28,6 +28,7 @@ func TestConvertedMeansTheSame(t *testing.T) {
 		"ports without names":             {"kubernetes", Options{}, byNumber, false},
 		"ports with names":                {"kubernetes", Options{Ports: namedPorts}, byName, false},
 		"beside entries for MeshServices": {"rivals", Options{}, byNumber, true},
+		"some entries of a tag":           {"partial", Options{}, byNumber, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, err := os.ReadFile("testdata/" + c.file + ".in.yaml")

@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -11,8 +13,11 @@ import (
 
 // policyNode is a policy in a file.
 type policyNode struct {
-	kind, name, namespace string
-	line                  int
+	// name is the name as people write it, with the namespace; object is without.
+	kind, name, object, namespace, mesh string
+	line                                int
+	// proxies is spec.targetRef, equal for policies of the same proxies.
+	proxies string
 	// unknown says that the kind is not known, and that nothing else is set.
 	unknown bool
 	// to is spec.to as written, and list what it resolves to.
@@ -34,7 +39,7 @@ var hasTo = sets.New(
 
 // hasNoTo are the kinds that have nothing to convert.
 var hasNoTo = sets.New(
-	kumav1alpha1.MeshKind, kumav1alpha1.MeshConsumerSliceKind, kumav1alpha1.DataplaneKind, kumav1alpha1.ZoneIngressKind, kumav1alpha1.MeshServiceKind,
+	kumav1alpha1.MeshKind, kumav1alpha1.DataplaneKind, kumav1alpha1.ZoneIngressKind, kumav1alpha1.MeshServiceKind,
 	kumav1alpha1.MeshMultiZoneServiceKind, kumav1alpha1.MeshExternalServiceKind, kumav1alpha1.HostnameGeneratorKind,
 	"MeshGateway", "MeshGatewayConfig", "MeshGatewayInstance", "MeshIdentity", "MeshMetric", "MeshPassthrough", "MeshProxyPatch", "MeshTLS",
 	"MeshTrace", "MeshTrafficPermission", "MeshTrust", "ContainerPatch", "GlobalSecret", "Secret", "Workload", "Zone", "ZoneEgress",
@@ -96,13 +101,15 @@ func policyIn(node *yaml.Node) *policyNode {
 	if node.Kind != yaml.MappingNode || node.Decode(&h) != nil || !h.ours() && !h.universal() {
 		return nil
 	}
-	p := &policyNode{kind: h.Kind, name: h.Metadata.Name, namespace: h.Metadata.Namespace, line: node.Line}
+	p := &policyNode{kind: h.Kind, name: h.Metadata.Name, object: h.Metadata.Name, namespace: h.Metadata.Namespace, line: node.Line}
+	p.mesh = cmp.Or(h.Metadata.Labels[kumav1alpha1.LabelMesh], h.Labels[kumav1alpha1.LabelMesh], h.Mesh, kumav1alpha1.DefaultMesh)
 	if p.namespace != "" {
 		p.name = p.namespace + "/" + p.name
 	}
 	if h.universal() {
-		p.kind, p.name, p.namespace = h.Type, h.Name, ""
+		p.kind, p.name, p.object, p.namespace = h.Type, h.Name, h.Name, ""
 	}
+	p.proxies = proxiesOf(field(field(node, "spec"), "targetRef"))
 	p.to = field(field(node, "spec"), "to")
 	p.list = resolveAlias(p.to)
 	hasList := p.list != nil && p.list.Kind == yaml.SequenceNode
@@ -124,6 +131,18 @@ func policyIn(node *yaml.Node) *policyNode {
 		return nil
 	}
 	return p
+}
+
+// proxiesOf returns a reference to proxies as text. No reference means all of the mesh.
+func proxiesOf(ref *yaml.Node) string {
+	value := map[string]any{}
+	if ref != nil && ref.Decode(&value) != nil {
+		value = map[string]any{"line": ref.Line} // equal to no other
+	}
+	if len(value) == 0 {
+		value["kind"] = kumav1alpha1.MeshKind
+	}
+	return fmt.Sprint(value)
 }
 
 // field of a mapping, or nil.

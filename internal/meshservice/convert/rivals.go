@@ -1,7 +1,9 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -9,45 +11,91 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/successor"
 )
 
-// rival is an entry for a MeshService itself, which takes precedence over one for its tag. It might not over the entry that
-// replaces the one for the tag.
-type rival struct {
+// conversion is what policies mean to one another while they are converted.
+type conversion struct {
+	options Options
+	// direct are the entries for a MeshService itself, by the kind of the policy. They take precedence over one for its tag,
+	// and might not over the entry that replaces the one for the tag.
+	direct map[string][]policyEntry
+	// left are the entries for a tag that a person has to convert, by the kind of the policy and the tag, and leftCount is how
+	// many. They might lose their precedence over entries for the same tag that are converted.
+	left      map[string][]policyEntry
+	leftCount int
+	// failed are the documents into which nothing can be inserted.
+	failed map[*document]error
+}
+
+// policyEntry is an entry of a policy.
+type policyEntry struct {
 	policy *policyNode
 	index  int
 }
 
-// rivals are by the kind of the policy.
-type rivals map[string][]rival
-
 // String names the entry.
-func (r rival) String() string { return fmt.Sprintf("spec.to[%d] of %s", r.index, r.policy.name) }
+func (e policyEntry) String() string { return fmt.Sprintf("spec.to[%d] of %s", e.index, e.policy.name) }
 
-func rivalsIn(policies []*policyNode) rivals {
-	all := rivals{}
+// precedes says whether an entry takes precedence over another one for the same tag: of one policy the later one, and of two
+// that are for the same proxies that of the first by name. Of others, either might.
+func (e policyEntry) precedes(other policyEntry) bool {
+	p, q := e.policy, other.policy
+	if p == q {
+		return e.index >= other.index
+	}
+	return p.proxies == q.proxies && cmp.Or(cmp.Compare(p.object, q.object), cmp.Compare(p.namespace, q.namespace)) < 0
+}
+
+func newConversion(o Options, policies []*policyNode) *conversion {
+	c := &conversion{options: o, direct: map[string][]policyEntry{}, left: map[string][]policyEntry{}, failed: map[*document]error{}}
 	for _, p := range policies {
 		for i, e := range p.entries {
 			if e.TargetRef.Kind == kumav1alpha1.MeshServiceKind && !e.TargetRef.RefersToTag() {
-				all[p.kind] = append(all[p.kind], rival{p, i})
+				c.direct[p.kind] = append(c.direct[p.kind], policyEntry{p, i})
 			}
 		}
 	}
-	return all
+	return c
 }
 
-// of returns an entry whose precedence over an entry for a tag would end with a new entry for a section: one for the whole
+// rivalOf returns an entry whose precedence over an entry for a tag would end with a new entry for a section: one for the whole
 // MeshService, or one for the same section in another policy. That of a policy which also has an entry for the tag is a
 // converted one.
-func (all rivals) of(p *policyNode, w successor.Wanted, conf *yaml.Node, o Options) (rival, bool) {
-	for _, r := range all[p.kind] {
+func (c *conversion) rivalOf(p *policyNode, w successor.Wanted, conf *yaml.Node) (policyEntry, bool) {
+	for _, r := range c.direct[p.kind] {
 		e := r.policy.entries[r.index]
-		if !e.TargetRef.MayTarget(w, r.policy.namespace) || !overlap(conf, &e.Default) {
+		if r.policy.mesh != p.mesh || !e.TargetRef.MayTarget(w, r.policy.namespace) || !overlap(conf, &e.Default) {
 			continue
 		}
-		if e.TargetRef.SectionName == "" || r.policy != p && !r.policy.hasTagOf(w, o) {
+		if e.TargetRef.SectionName == "" || r.policy != p && !r.policy.hasTagOf(w, c.options) {
 			return r, true
 		}
 	}
-	return rival{}, false
+	return policyEntry{}, false
+}
+
+// leave notes that a person has to convert an entry for a tag. Subsets do not apply to a MeshService.
+func (c *conversion) leave(p *policyNode, index int) {
+	ref, entry := p.entries[index].TargetRef, policyEntry{p, index}
+	key := p.kind + " " + ref.Name
+	if ref.Kind != kumav1alpha1.MeshServiceKind || slices.Contains(c.left[key], entry) {
+		return
+	}
+	c.left[key] = append(c.left[key], entry)
+	c.leftCount++
+}
+
+// overtaken returns an entry for the same tag that is left to a person, and whose precedence would end if this one were
+// converted.
+func (c *conversion) overtaken(p *policyNode, index int) (policyEntry, bool) {
+	e := p.entries[index]
+	for _, other := range c.left[p.kind+" "+e.TargetRef.Name] {
+		if other.policy.mesh != p.mesh || (policyEntry{p, index}).precedes(other) {
+			continue
+		}
+		if overlap(&e.Default, &other.policy.entries[other.index].Default) {
+			return other, true
+		}
+	}
+	return policyEntry{}, false
 }
 
 // hasTagOf says whether the policy has an entry for the tag that the section replaces.
