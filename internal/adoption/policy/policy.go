@@ -48,7 +48,7 @@ func SuspensionOf(policy *Policy) *workv1alpha2.Suspension {
 	case policy.Paused:
 		return &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}
 	case policy.Spec.Suspension != nil:
-		return &workv1alpha2.Suspension{Suspension: *policy.Spec.Suspension}
+		return &workv1alpha2.Suspension{Suspension: *policy.Spec.Suspension.DeepCopy()}
 	}
 	return nil
 }

@@ -91,6 +91,8 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	if err != nil {
 		return nil, err
 	}
+	// The policy is shared with a cache, and a client decodes answers into the object that it has sent.
+	spec := p.Spec.DeepCopy()
 	want := model.NewBinding(t.Key().Binding())
 	if have != nil {
 		want = have.Copy()
@@ -104,8 +106,8 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 		Clusters:           placed.Clusters,
 		Replicas:           max(0, replicas),
 		ConflictResolution: p.Spec.ConflictResolution,
-		Placement:          &p.Spec.Placement,
-		Suspension:         policy.SuspensionOf(p), PreserveResourcesOnDeletion: p.Spec.PreserveResourcesOnDeletion,
+		Placement:          &spec.Placement,
+		Suspension:         policy.SuspensionOf(p), PreserveResourcesOnDeletion: spec.PreserveResourcesOnDeletion,
 		DeletionProtection: p.Spec.DeletionProtection,
 		PropagateDeps:      p.Spec.PropagateDeps, SchedulerName: p.Spec.SchedulerName,
 		RequiredBy: want.Spec.RequiredBy,

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -339,5 +340,27 @@ func TestRestoredNoLonger(t *testing.T) {
 		if !model.IsRestoredIn(b, "east") || model.IsRestoredIn(b, "west") || model.IsRestoredIn(b, "") {
 			t.Errorf("%s: %v", name, b.GetAnnotations())
 		}
+	}
+}
+
+// The client decodes the answer of the API server into the binding that it has sent, and all workers read the policy at the same time.
+func TestDesiredBindingSharesNothingWithItsPolicy(t *testing.T) {
+	p := &policy.Policy{Namespace: "shop", Name: "p", Spec: policyv1alpha1.PropagationSpec{
+		PreserveResourcesOnDeletion: ptr.To(true),
+		Suspension:                  &policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"west"}}},
+		Placement: policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}},
+		}},
+	}}
+	before := p.Spec.DeepCopy()
+	b, err := DesiredBinding(model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}, "u", p, nil, -1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Spec.Placement.ClusterAffinity.LabelSelector.MatchLabels["tier"] = "decoded"
+	b.Spec.Suspension.DispatchingOnClusters.ClusterNames[0] = "decoded"
+	*b.Spec.PreserveResourcesOnDeletion = false
+	if diff := cmp.Diff(before, &p.Spec); diff != "" {
+		t.Errorf("the policy changes with its binding: %s", diff)
 	}
 }
