@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -31,9 +32,13 @@ import (
 // the metadata of labelled objects, once for each kind of the cluster.
 const searchInterval = 6 * time.Hour
 
+// retryInterval is after how long a cluster is searched again of which some kinds could not be listed.
+const retryInterval = 10 * time.Minute
+
 // Setup adds the controller that searches clusters. Connected has the clusters with a new client.
 func Setup(mgr ctrl.Manager, connected kube.Enqueuer, m *member.Clients, hub string) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-leftover").
+		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(searchable)).
 		WatchesRawSource(source.Channel(connected, &handler.EnqueueRequestForObject{})).
 		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
@@ -107,6 +112,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	} else if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "search a cluster for leftovers", "cluster", c.Name)
+		return ctrl.Result{RequeueAfter: retryInterval}, nil
 	}
 	return ctrl.Result{RequeueAfter: searchInterval}, nil
 }

@@ -1,11 +1,14 @@
 package leftover
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
@@ -119,6 +122,42 @@ func TestReconcile(t *testing.T) {
 			left := labelled(hubID, "left", "")
 			if asked == ReleaseLeftovers && (!west.Exists(t, left) || len(left.Labels) != 1) {
 				t.Errorf("labels %v", left.Labels)
+			}
+		})
+	}
+}
+
+// A search gives up when the connection fails, and is repeated sooner when single kinds cannot be listed.
+func TestReconcileWithErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails  error
+		lists  int
+		result time.Duration
+	}{
+		"the connection":  {errors.New("net/http: request canceled (Client.Timeout exceeded while awaiting headers)"), 1, 0},
+		"an API of kinds": {apierrors.NewServiceUnavailable("no endpoints"), 2, retryInterval},
+		"none":            {nil, 2, searchInterval},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}}
+			cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+			west, lists := adoptiontest.NewAPI(t, nil), 0
+			west.OnList = func(kind, _ string) error {
+				if lists++; kind == "ConfigMap" {
+					return c.fails
+				}
+				return nil
+			}
+			r := &reconciler{
+				client: adoptiontest.NewAPI(t, nil, cluster), hub: hubID,
+				clientOf: func(string) *member.Client { return &member.Client{Name: "west", API: west} },
+				kindsOf: func(*member.Client) ([]schema.GroupVersionKind, error) {
+					return []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Service")}, nil
+				},
+			}
+			result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "west"}})
+			if lists != c.lists || result.RequeueAfter != c.result || (err != nil) != (c.result == 0) {
+				t.Errorf("%d lists, %v, %v", lists, result, err)
 			}
 		})
 	}

@@ -56,6 +56,10 @@ func (r *reconciler) findCandidates(ctx context.Context, m *member.Client) ([]me
 	for _, kind := range kinds {
 		marked, err := listMarked(ctx, m, kind, r.hub)
 		all, errs = append(all, marked...), append(errs, err)
+		if err != nil && !member.IsUserError(err) {
+			// The connection fails, and each further kind would take as long to time out.
+			break
+		}
 	}
 	var works workv1alpha1.WorkList
 	if err := r.client.List(ctx, &works, client.InNamespace(model.ExecutionNamespace(m.Name)), client.UnsafeDisableDeepCopy); err != nil {
