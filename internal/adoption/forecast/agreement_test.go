@@ -367,3 +367,36 @@ func TestStatusAgreesWithBinding(t *testing.T) {
 		})
 	}
 }
+
+// A resource that a policy selects in two versions is planned once: in the version that it is bound in, or in that of the first
+// selector.
+func TestResourceInTwoVersionsIsPlannedOnce(t *testing.T) {
+	for _, bound := range []string{"", "apps/v1", "apps/v1beta1"} {
+		t.Run("bound in "+bound, func(t *testing.T) {
+			h := newHub(t, "west")
+			p := h.policy("p", policyv1alpha1.ConflictAbort)
+			p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "apps/v1beta1", Kind: "Deployment"})
+			h.template("cart", "Deployment apps/v1\nspec: {replicas: 1}")
+			h.template("cart", "Deployment apps/v1beta1\nspec: {replicas: 1}")
+			want := "apps/v1"
+			if bound != "" {
+				want = bound
+				for _, object := range h.templates {
+					if object.GetAPIVersion() != bound {
+						continue
+					}
+					b, err := template.DesiredBinding(model.TemplateOf(object), "u", p, h.members, -1, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					h.bindings[client.ObjectKeyFromObject(b.Object)] = b
+				}
+			}
+			state := &hubState{policies: h.policies, members: h.members, bindings: h.bindings}
+			planned, elsewhere, err := state.bindTemplates(slices.Collect(maps.Values(h.templates)), p, nil)
+			if err != nil || len(planned) != 1 || planned[0].template.GetAPIVersion() != want || len(elsewhere) > 0 {
+				t.Errorf("%v, %v, %v", planned, elsewhere, err)
+			}
+		})
+	}
+}

@@ -48,6 +48,9 @@ func TestStatusOfPolicy(t *testing.T) {
 			p.Spec.ResourceSelectors[0].Name = "pay"
 			h.bindings = nil
 		}, ""},
+		"selected in two versions": {func(p *policy.Policy, _ *hubReader) {
+			p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "apps/v1beta1", Kind: "Deployment"})
+		}, "apply Deployment shop/cart in west Done AppliedSuccessful"},
 		"template edited, and not looked at": {func(_ *policy.Policy, h *hubReader) {
 			_ = unstructured.SetNestedField(h.templates[0].Object, int64(3), "spec", "replicas")
 		}, "bind Deployment shop/cart Running Applying"},

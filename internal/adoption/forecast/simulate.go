@@ -72,6 +72,11 @@ func (v *hubState) bindingOf(t model.Template) *model.Binding {
 	return b
 }
 
+// isTakenInOtherVersion tells whether the operator has bound a resource in another version of its kind, and leaves it so.
+func (v *hubState) isTakenInOtherVersion(t model.Template) bool {
+	return template.IsTakenInOtherVersion(template.Observed{Template: t, Exists: true, Policies: v.policies, Binding: v.bindings[t.Key().Binding()]})
+}
+
 // plannedBinding is a resource, and the binding that it gets.
 type plannedBinding struct {
 	template *unstructured.Unstructured
@@ -95,9 +100,17 @@ type getTemplateFunc func(model.TemplateKey) (*unstructured.Unstructured, error)
 func (v *hubState) bindTemplates(found []*unstructured.Unstructured, subject *policy.Policy, get getTemplateFunc) (all []plannedBinding, elsewhere map[model.PolicyKey]int, err error) {
 	elsewhere = map[model.PolicyKey]int{}
 	planned := map[model.TemplateKey]*plannedBinding{}
-	for _, template := range found {
+	// A resource that the policy selects in two versions of its kind has one binding.
+	bound := map[client.ObjectKey]bool{}
+	for _, template := range inSelectorOrder(found, subject) {
 		t := model.TemplateOf(template)
-		if template.GetDeletionTimestamp() != nil || subject.Match(t) == policy.NoMatch {
+		if template.GetDeletionTimestamp() != nil || subject.Match(t) == policy.NoMatch || bound[t.Key().Binding()] {
+			continue
+		}
+		if v.isTakenInOtherVersion(t) {
+			if claim := model.ClaimOf(v.bindings[t.Key().Binding()]); claim != subject.Key() && claim != (model.PolicyKey{}) {
+				elsewhere[claim]++
+			}
 			continue
 		}
 		have := v.bindingOf(t)
@@ -112,7 +125,7 @@ func (v *hubState) bindTemplates(found []*unstructured.Unstructured, subject *po
 		if err != nil {
 			return nil, nil, err
 		}
-		planned[model.KeyOf(template)] = &plannedBinding{template, b}
+		planned[model.KeyOf(template)], bound[t.Key().Binding()] = &plannedBinding{template, b}, true
 	}
 	if subject.Spec.PropagateDeps {
 		if err := v.addDependencies(planned, get); err != nil {
@@ -126,6 +139,17 @@ func (v *hubState) bindTemplates(found []*unstructured.Unstructured, subject *po
 		return cmp.Or(cmp.Compare(a.template.GetKind(), b.template.GetKind()), cmp.Compare(model.NameOf(a.template), model.NameOf(b.template)))
 	})
 	return all, elsewhere, nil
+}
+
+// inSelectorOrder sorts templates by the first selector of a policy for their kind.
+func inSelectorOrder(found []*unstructured.Unstructured, p *policy.Policy) []*unstructured.Unstructured {
+	first := map[schema.GroupVersionKind]int{}
+	for i, s := range slices.Backward(p.Spec.ResourceSelectors) {
+		first[schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)] = i
+	}
+	return slices.SortedStableFunc(slices.Values(found), func(a, b *unstructured.Unstructured) int {
+		return cmp.Compare(first[a.GroupVersionKind()], first[b.GroupVersionKind()])
+	})
 }
 
 func (v *hubState) simulateBinding(object *unstructured.Unstructured, policy *policy.Policy, have *model.Binding) (*model.Binding, error) {

@@ -47,6 +47,9 @@ func (s *statusPlan) addSelected(ctx context.Context, reader client.Reader) {
 		}
 		err := forEach(ctx, reader, &unstructured.UnstructuredList{}, kind, s.subject.Namespace, func(o client.Object) {
 			t := model.TemplateOf(o)
+			if s.hub.isTakenInOtherVersion(t) {
+				return
+			}
 			b := s.hub.bindingOf(t)
 			chosen := policy.Select(t, s.hub.policies, model.ClaimOf(b))
 			if o.GetDeletionTimestamp() != nil || chosen == nil || chosen.Key() != s.subject.Key() {

@@ -32,7 +32,7 @@ func Decide(o Observed) Decision {
 		return Decision{Action: model.ActionNone}
 	case !o.Exists:
 		return Decision{Action: model.ActionDelete, Reason: passage.Because("TemplateDeleted", "the template is deleted")}
-	case isTakenInOtherVersion(o):
+	case IsTakenInOtherVersion(o):
 		return Decision{Action: model.ActionNone, Reason: passage.Because("OtherVersion", "a policy takes the template as %s", have.Spec.Resource.APIVersion)}
 	case have != nil && !deleting && isAborted(o.Policies, claim):
 		// Another policy may take the template when its originals are restored.
@@ -67,8 +67,8 @@ func DependsOnNamespace(o Observed, d Decision) bool {
 	return d.Action == model.ActionOrphan || d.Action == model.ActionApply && d.Policy.Key() != model.ClaimOf(o.Binding)
 }
 
-// isTakenInOtherVersion tells whether the binding of a template is for another version of its kind, and stays so.
-func isTakenInOtherVersion(o Observed) bool {
+// IsTakenInOtherVersion tells whether the binding of a template is for another version of its kind, and stays so.
+func IsTakenInOtherVersion(o Observed) bool {
 	if o.Binding == nil || o.Binding.Spec.Resource.APIVersion == o.Template.APIVersion {
 		return false
 	}
