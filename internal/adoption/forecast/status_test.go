@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
@@ -196,6 +197,8 @@ func TestOutdated(t *testing.T) {
 		}, true},
 		"paused":            {func(p *policy.Policy) { p.Paused = true }, true},
 		"with dependencies": {func(p *policy.Policy) { p.Spec.PropagateDeps = true }, true},
+		"preserved":         {func(p *policy.Policy) { p.Spec.PreserveResourcesOnDeletion = ptr.To(true) }, true},
+		"not protected":     {func(p *policy.Policy) { p.Spec.DeletionProtection = policyv1alpha1.DeletionProtectionDisabled }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := policy.IsOutdated(b, newPolicy(c.change), nil); got != c.want {

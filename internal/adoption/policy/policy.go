@@ -121,7 +121,9 @@ func List(ctx context.Context, reader client.Reader) ([]*Policy, error) {
 func IsOutdated(b *model.Binding, policy *Policy, members []Member) bool {
 	resolution, _ := ResolveConflict(policy.Spec.ConflictResolution, "")
 	return !isPlaced(b, policy.Spec.Placement, members) || b.Spec.ConflictResolution != resolution || !equality.Semantic.DeepEqual(b.Spec.Placement, &policy.Spec.Placement) ||
-		!equality.Semantic.DeepEqual(b.Spec.Suspension, SuspensionOf(policy)) || b.Spec.PropagateDeps != policy.Spec.PropagateDeps
+		!equality.Semantic.DeepEqual(b.Spec.Suspension, SuspensionOf(policy)) || b.Spec.PropagateDeps != policy.Spec.PropagateDeps ||
+		// Users wait for these before they delete a template.
+		!equality.Semantic.DeepEqual(b.Spec.PreserveResourcesOnDeletion, policy.Spec.PreserveResourcesOnDeletion) || b.Spec.DeletionProtection != policy.Spec.DeletionProtection
 }
 
 // isPlaced tells whether a binding goes to the clusters that a placement selects among the members. Replicas are not compared: the
