@@ -44,7 +44,7 @@ var (
 		"meshservice/xds/build", "meshservice/xds/snapshot", "meshservice/xds/resource",
 	}
 	pureFiles = map[string][]string{
-		"adoption/binding":            {"deletion.go", "refusal.go"},
+		"adoption/binding":            {"deletion.go", "finished.go", "refusal.go"},
 		"adoption/policy":             {"select.go", "placement.go", "conflict_resolution.go", "exclusions.go", "validation.go", "placement_fields.go", "spread.go", "unsupported.go"},
 		"adoption/work":               {"deletion.go", "record.go", "finished.go", "health.go"},
 		"meshservice/consumers":       {"gates.go", "intent.go", "record.go", "slices.go"},

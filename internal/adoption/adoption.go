@@ -80,7 +80,7 @@ func Setup(mgr ctrl.Manager, limits member.Limits) error {
 
 func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {
 	for index, of := range map[string]client.IndexerFunc{
-		model.IndexBinding: func(o client.Object) []string { return []string{o.GetLabels()[model.LabelBinding]} },
+		model.IndexBinding: model.BindingIndexValues,
 		model.IndexObject:  func(o client.Object) []string { return []string{o.GetLabels()[model.LabelWork]} },
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, index, of); err != nil {

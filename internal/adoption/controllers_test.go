@@ -73,7 +73,12 @@ func (w *world) applyClaimed(object *unstructured.Unstructured, p *policy.Policy
 	if p.Spec.Placement.Divides() {
 		replicas = manifest.Replicas(object)
 	}
-	want, err := template.DesiredBinding(model.TemplateOf(object), object.GetUID(), p, w.placeable(), replicas, have)
+	before := have
+	if have == nil {
+		t := model.TemplateOf(object)
+		before = template.FormerBinding(t, object.GetUID(), w.worksOf(t.Key().Binding()))
+	}
+	want, err := template.DesiredBinding(model.TemplateOf(object), object.GetUID(), p, w.placeable(), replicas, before)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -138,45 +143,25 @@ func (w *world) deleteBinding(have *model.Binding, annotation string) {
 // reconcileBinding does what the controller of bindings does.
 func (w *world) reconcileBinding(key client.ObjectKey) {
 	b := w.bindings[key]
-	o := binding.Observed{Binding: b, Template: w.templates[model.TemplateKeyOf(b)], Works: map[string]*workv1alpha1.Work{}}
+	o := binding.Observed{Binding: b, Template: w.templates[model.TemplateKeyOf(b)], Works: w.worksOf(key)}
 	if b.GetDeletionTimestamp() != nil && w.deletedNamespaces[key.Namespace] {
 		o.Template = nil
-	}
-	for _, work := range w.works {
-		if work.Labels[model.LabelBinding] == string(b.GetUID()) {
-			cluster, _ := model.ClusterOf(work.Namespace)
-			o.Works[cluster] = work
-		}
-	}
-	if b.GetDeletionTimestamp() != nil && len(o.Works) == 0 {
-		w.write()
-		delete(w.bindings, key)
-		w.tell("  binding %s: gone", key)
-		return
 	}
 	d := binding.Decide(o)
 	if d.Err != nil {
 		w.t.Fatal(d.Err)
 	}
-	for _, step := range d.Steps {
-		have := o.Works[step.Object.Cluster]
-		before := w.writes
-		switch step.Action {
-		case model.ActionCreate:
-			w.writeWork(w.works[client.ObjectKeyFromObject(step.Work)], step.Work)
-		case model.ActionUpdate:
-			w.writeWork(have, step.Work)
-		case model.ActionDelete:
-			if have.DeletionTimestamp.IsZero() {
-				w.writeWork(have, step.Work)
-				w.deleteWork(step.Work)
-			}
+	if b.GetDeletionTimestamp() != nil && d.KeepsAll() {
+		w.write()
+		delete(w.bindings, key)
+		left := ""
+		if n := len(o.Works); n > 0 {
+			left = fmt.Sprintf(", and its %d Works stay", n)
 		}
-		if w.writes > before {
-			w.tell("  binding %s: %s Work in %s, %s", key, step.Action, step.Object.Cluster, step.Reason)
-			o.Works[step.Object.Cluster] = w.works[client.ObjectKeyFromObject(step.Work)]
-		}
+		w.tell("  binding %s: gone%s", key, left)
+		return
 	}
+	w.applyWorks(key, o, d)
 	if b.GetDeletionTimestamp() != nil {
 		return
 	}
@@ -196,6 +181,52 @@ func (w *world) reconcileBinding(key client.ObjectKey) {
 	w.bindings[key] = reported
 	if c := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionFullyApplied); c != nil {
 		w.tell("  binding %s: %s %s: %s", key, c.Status, c.Reason, c.Message)
+	}
+}
+
+// worksOf are the Works of a binding, by cluster.
+func (w *world) worksOf(key client.ObjectKey) map[string]*workv1alpha1.Work {
+	all := map[string]*workv1alpha1.Work{}
+	for _, work := range w.works {
+		if slices.Contains(model.BindingIndexValues(work), model.BindingPath(key)) {
+			cluster, _ := model.ClusterOf(work.Namespace)
+			all[cluster] = work
+		}
+	}
+	return all
+}
+
+// reconcileUnbound does what the controller of bindings does with the Works of a binding that is gone.
+func (w *world) reconcileUnbound(key client.ObjectKey) {
+	o := binding.Observed{Works: w.worksOf(key)}
+	for template := range w.templates {
+		if template.Binding() == key && !w.deletedNamespaces[key.Namespace] {
+			return
+		}
+	}
+	w.applyWorks(key, o, binding.DecideUnbound(o.Works, false))
+}
+
+// applyWorks carries out the steps of a binding.
+func (w *world) applyWorks(key client.ObjectKey, o binding.Observed, d binding.Decision) {
+	for _, step := range d.Steps {
+		have := o.Works[step.Object.Cluster]
+		before := w.writes
+		switch step.Action {
+		case model.ActionCreate:
+			w.writeWork(w.works[client.ObjectKeyFromObject(step.Work)], step.Work)
+		case model.ActionUpdate:
+			w.writeWork(have, step.Work)
+		case model.ActionDelete:
+			if have.DeletionTimestamp.IsZero() {
+				w.writeWork(have, step.Work)
+				w.deleteWork(step.Work)
+			}
+		}
+		if w.writes > before {
+			w.tell("  binding %s: %s Work in %s, %s", key, step.Action, step.Object.Cluster, step.Reason)
+			o.Works[step.Object.Cluster] = w.works[client.ObjectKeyFromObject(step.Work)]
+		}
 	}
 }
 

@@ -67,6 +67,25 @@ func jobStories() map[string]story {
 			w.show()
 			w.do("the image of the template changes", func() { w.template("report", v2(reportTTL)) })
 		}},
+		"job-work-deleted": {"A Job has finished and is removed. Somebody deletes its binding, and then its Works, twice. All are created again, and the Job does not run again until its template changes.", func(w *world) {
+			w.jobs(report)
+			for _, member := range []string{"east", "west"} {
+				w.do("the Job in "+member+" completes", func() { w.ends(member, "Complete") })
+				w.do("kubectl delete job report, in "+member, func() { w.remove(member, "Job report") })
+			}
+			w.do("kubectl delete resourcebinding report-job", w.deleteBindings)
+			w.do("kubectl delete work, in all clusters", func() {
+				for _, key := range sortedKeys(w.works) {
+					w.deleteWork(w.works[key])
+				}
+			})
+			w.do("kubectl delete work once more, in all clusters", func() {
+				for _, key := range sortedKeys(w.works) {
+					w.deleteWork(w.works[key])
+				}
+			})
+			w.do("the parallelism of the template changes", func() { w.template("report", strings.Replace(report, "suspend:", "parallelism: 2, suspend:", 1)) })
+		}},
 		"job-suspended": {"A Job is suspended by its template. A user resumes it in one cluster, which is reverted as any drift is, and removes it in the other, where it is created again. Then the template resumes it.", func(w *world) {
 			suspended := strings.Replace(reportTTL, "suspend: false", "suspend: true", 1)
 			w.jobs(suspended)

@@ -193,11 +193,7 @@ func stories() map[string]story {
 					}
 				}
 			})
-			w.do("kubectl delete resourcebinding cart-deployment", func() {
-				for _, key := range sortedKeys(w.bindings) {
-					w.deleteBinding(w.bindings[key], "")
-				}
-			})
+			w.do("kubectl delete resourcebinding cart-deployment", w.deleteBindings)
 		}},
 		"policy-deleted": {"The policy is deleted: everything stays in the clusters. With the template, the objects go.", func(w *world) {
 			takeover(w)

@@ -257,6 +257,11 @@ func (w *world) reconcile() (done, writes bool) {
 		w.reconcileBinding(key)
 	}
 	for _, key := range sortedKeys(w.works) {
+		for _, request := range model.BindingRequests(w.t.Context(), w.works[key]) {
+			if w.bindings[request.NamespacedName] == nil {
+				w.reconcileUnbound(request.NamespacedName)
+			}
+		}
 		w.reconcileWork(key)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.members)) {

@@ -55,12 +55,15 @@ type reconciler struct {
 // Reconcile brings one binding to its Works.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	b, err := model.GetBinding(ctx, r.client, request.NamespacedName)
-	if b == nil || err != nil {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	o := Observed{Binding: b}
-	if o.Works, err = r.listWorks(ctx, b); err != nil {
+	if o.Works, err = model.ListWorks(ctx, r.client, model.BindingPath(request.NamespacedName)); err != nil {
 		return ctrl.Result{}, err
+	}
+	if b == nil {
+		return ctrl.Result{}, r.reconcileUnbound(ctx, request.NamespacedName, o)
 	}
 	if b.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, r.reconcileDeleted(ctx, o)
@@ -117,7 +120,7 @@ func (r *reconciler) reconcileDeleted(ctx context.Context, o Observed) error {
 	if len(o.Works) == 0 {
 		return r.removeFinalizer(ctx, o.Binding)
 	}
-	kept, err := r.isTemplateKept(ctx, o.Binding)
+	kept, err := r.isTemplateKept(ctx, model.TemplateKeyOf(o.Binding))
 	if err != nil {
 		return err
 	}
@@ -125,9 +128,32 @@ func (r *reconciler) reconcileDeleted(ctx context.Context, o Observed) error {
 		o.Template = &unstructured.Unstructured{}
 	}
 	d := Decide(o)
+	if d.KeepsAll() {
+		return r.removeFinalizer(ctx, o.Binding)
+	}
 	if err := r.reportProtected(ctx, o, d); err != nil {
 		return err
 	}
 	_, err = r.applyWorks(ctx, o, d)
+	return err
+}
+
+// reconcileUnbound deletes the Works of a binding that is gone, if their template is gone as well, or has its binding elsewhere. As
+// long as there is a template, its binding is created again, or the Works stay as the last policy has placed them.
+func (r *reconciler) reconcileUnbound(ctx context.Context, binding client.ObjectKey, o Observed) error {
+	works := sortedWorks(o.Works)
+	if len(works) == 0 {
+		return nil
+	}
+	// All of them have the same template.
+	key, err := templateKeyOf(works[0])
+	if err != nil {
+		return err
+	}
+	kept, err := r.isTemplateKept(ctx, key)
+	if err != nil || kept && key.Binding() == binding {
+		return err
+	}
+	_, err = r.applyWorks(ctx, o, DecideUnbound(o.Works, kept))
 	return err
 }

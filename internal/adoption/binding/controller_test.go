@@ -35,9 +35,11 @@ type stage struct {
 	reads int
 }
 
-func newStage(t *testing.T, o Observed) *stage {
+func newStage(t *testing.T, o Observed, objects ...client.Object) *stage {
 	t.Helper()
-	objects := []client.Object{o.Binding.Object}
+	if o.Binding != nil {
+		objects = append(objects, o.Binding.Object)
+	}
 	if o.Template != nil {
 		objects = append(objects, o.Template)
 	}
@@ -45,7 +47,8 @@ func newStage(t *testing.T, o Observed) *stage {
 		objects = append(objects, work)
 	}
 	s := &stage{API: adoptiontest.NewAPI(t, func(b *fake.ClientBuilder) {
-		b.WithIndex(&workv1alpha1.Work{}, model.IndexBinding, func(w client.Object) []string { return []string{w.GetLabels()[model.LabelBinding]} })
+		b.WithIndex(&workv1alpha1.Work{}, model.IndexBinding, model.BindingIndexValues)
+		b.WithIndex(&workv1alpha2.ResourceBinding{}, model.IndexRequiredBy, model.RequiredByIndexValues)
 	}, objects...)}
 	s.reconciler = &reconciler{
 		client: s, templates: templateReader{s}, now: func() time.Time { return deletionTime.Time },
@@ -342,59 +345,6 @@ func TestWorkTooLargeIsReported(t *testing.T) {
 			condition := meta.FindStatusCondition(s.binding(t).Status.Conditions, workv1alpha2.ConditionFullyApplied)
 			if condition == nil || condition.Status != metav1.ConditionFalse || !strings.HasSuffix(condition.Message, ": split the resource") {
 				t.Errorf("got %v", condition)
-			}
-		})
-	}
-}
-
-// The finalizer of a binding goes last; what becomes of the objects is on a Work before the Work is deleted.
-func TestDeletionOfABinding(t *testing.T) {
-	notFound, conflict := apierrors.NewNotFound(works, "it"), apierrors.NewConflict(works, "it", errors.New("changed"))
-	patch, remove := "patch Work "+workName, "delete Work "+workName
-	for name, c := range map[string]struct {
-		change  func(*Observed)
-		fails   map[string]error
-		writes  []string
-		failure func(error) bool
-	}{
-		"without Works": {change: func(o *Observed) { o.Works = nil }, writes: []string{"patch ResourceBinding it-deployment"}},
-		"a Work that says what becomes of its object": {writes: []string{patch, remove}},
-		"a Work with nothing to say":                  {change: func(o *Observed) { o.Template = nil }, writes: []string{remove}},
-		"a Work that is being deleted already": {change: func(o *Observed) {
-			o.Works["west"].DeletionTimestamp = &deletionTime
-		}},
-		"a Work that is gone before the patch":      {fails: map[string]error{"patch": notFound, "delete": notFound}},
-		"a Work that is gone before the deletion":   {fails: map[string]error{"delete": notFound}, writes: []string{patch}},
-		"a patch that fails, so nothing is deleted": {fails: map[string]error{"patch": conflict}, failure: apierrors.IsConflict},
-		"a deletion that fails":                     {fails: map[string]error{"delete": conflict}, writes: []string{patch}, failure: apierrors.IsConflict},
-		"a binding that is gone before its patch":   {change: func(o *Observed) { o.Works = nil }, fails: map[string]error{"patch": notFound}},
-		"a template that is being deleted as well": {change: func(o *Observed) {
-			o.Template.SetFinalizers([]string{"foregroundDeletion"})
-			o.Template.SetDeletionTimestamp(&deletionTime)
-		}, writes: []string{remove}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := observed(t)
-			o.Binding.SetFinalizers([]string{model.FinalizerBinding})
-			o.Binding.SetDeletionTimestamp(&deletionTime)
-			if c.change != nil {
-				c.change(&o)
-			}
-			s := newStage(t, o)
-			s.On = func(verb string, _ client.Object) error { return c.fails[verb] }
-			err := s.reconcile(t)
-			if failed := c.failure != nil; failed != (err != nil) || failed && !c.failure(err) {
-				t.Errorf("got %v", err)
-			}
-			if !slices.Equal(s.Writes, c.writes) {
-				t.Errorf("got %v, want %v", s.Writes, c.writes)
-			}
-			s.On = nil
-			if work := s.work(t, "west"); work != nil && slices.Contains(c.writes, patch) && work.Annotations[model.AnnotationKeep] != "true" {
-				t.Errorf("the Work is deleted with annotations %v", work.Annotations)
-			}
-			if len(o.Works) == 0 && len(c.fails) == 0 && s.binding(t) != nil {
-				t.Error("the binding keeps its finalizer")
 			}
 		})
 	}

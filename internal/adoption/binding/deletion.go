@@ -1,6 +1,8 @@
 package binding
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -9,31 +11,63 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// deletionPolicy is what becomes of objects whose Work is deleted: an annotation for the Work, and whether they stay.
+// deletionPolicy is what becomes of objects whose Work is deleted: whether their originals are restored, and whether they stay.
+// With keepWorks, the Works stay for the next binding.
 type deletionPolicy struct {
-	annotation string
-	preserve   bool
+	restore, preserve, keepWorks bool
 }
 
-// deletionAnnotations are those of policies. One of an earlier deletion, which was interrupted and is no longer due, is removed.
+// deletionAnnotations are those of Works that are deleted. One of an earlier deletion, which was interrupted and is no longer due, is
+// removed.
 var deletionAnnotations = []string{model.AnnotationRestore, model.AnnotationKeep}
+
+// addDeletions plans what becomes of the Works of a binding that is being deleted.
+func (d *Decision) addDeletions(o Observed) {
+	policy, why := deletionPolicyOf(o)
+	for _, work := range sortedWorks(o.Works) {
+		if cluster, _ := model.ClusterOf(work.Namespace); policy.keepWorks && !model.IsRestoredIn(o.Binding, cluster) {
+			d.add(model.ActionKeep, why, work)
+			continue
+		}
+		d.addDeletion(o.Binding, work, policy, why)
+	}
+}
+
+// isRestored tells whether the originals of a binding that is being deleted are restored.
+func isRestored(b *model.Binding) bool { return b.GetAnnotations()[model.AnnotationRestore] == "true" }
+
+// KeepsAll tells whether a binding that is being deleted leaves all of its Works to the next one.
+func (d Decision) KeepsAll() bool {
+	return !slices.ContainsFunc(d.Steps, func(s Step) bool { return s.Action != model.ActionKeep })
+}
+
+// DecideUnbound plans the deletion of Works that no binding follows for. Each says itself whether its object stays, unless there is
+// a template.
+func DecideUnbound(works map[string]*workv1alpha1.Work, templateExists bool) Decision {
+	var d Decision
+	for _, work := range sortedWorks(works) {
+		preserve := templateExists || ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false)
+		d.deleteWork(work, deletionPolicy{preserve: preserve}, passage.Because(ReasonReleased, "the binding is deleted, and is not created again"))
+	}
+	return d
+}
 
 // deletionPolicyOf a binding that is being deleted. One that a user has deleted, while its template exists, deletes nothing: it
 // is created again if a policy takes the template, and otherwise the objects are orphaned.
 func deletionPolicyOf(o Observed) (deletionPolicy, passage.Reason) {
 	preserve := model.IsPreserved(o.Binding)
-	annotations := o.Binding.GetAnnotations()
 	switch {
-	case annotations[model.AnnotationRestore] == "true":
-		return deletionPolicy{model.AnnotationRestore, preserve}, passage.Because(ReasonRestored, "the policy is aborted")
-	case annotations[model.AnnotationReleased] == "true":
-		return deletionPolicy{"", true}, passage.Because(ReasonReleased, "no resource requires the template any more")
+	case isRestored(o.Binding):
+		return deletionPolicy{restore: true, preserve: preserve}, passage.Because(ReasonRestored, "the policy is aborted")
+	case o.Binding.GetAnnotations()[model.AnnotationReleased] == "true":
+		return deletionPolicy{preserve: true}, passage.Because(ReasonReleased, "no resource requires the template any more")
 	case o.Template == nil:
-		return deletionPolicy{"", preserve}, protectedReason(o.Binding, passage.Because(ReasonReleased, "the template is deleted"))
-	case model.IsTaken(o.Binding):
-		return deletionPolicy{model.AnnotationKeep, preserve}, passage.Because(ReasonRecreated, "the binding is being deleted, and is created again")
+		return deletionPolicy{preserve: preserve}, protectedReason(o.Binding, passage.Because(ReasonReleased, "the template is deleted"))
+	case model.IsTaken(o.Binding) && model.BindingPath(model.TemplateKeyOf(o.Binding).Binding()) == o.Binding.Path():
+		// The Works know what was written: without them, a Job that has finished would run again.
+		return deletionPolicy{keepWorks: true}, passage.Because(ReasonRecreated, "the binding is being deleted, and is created again")
 	}
-	return deletionPolicy{"", true}, passage.Because(ReasonReleased, "no policy takes the template")
+	return deletionPolicy{preserve: true}, passage.Because(ReasonReleased, "no policy takes the template")
 }
 
 // protectedReason also says that the object stays, and what to do, if it stays only because of deletionProtection.
@@ -45,18 +79,23 @@ func protectedReason(b *model.Binding, why passage.Reason) passage.Reason {
 		model.TemplateOfBinding(b).Object())
 }
 
-// addDeletion plans to delete a Work, which says what becomes of its object: by the given policy, unless the
-// binding has recorded that the original is restored in the cluster. An object that no policy has placed there, because another
-// template required it, stays: which of the two templates goes first makes no difference.
+// addDeletion plans to delete a Work, which says what becomes of its object: by the given policy, unless the binding has recorded
+// that the original is restored in the cluster.
 func (d *Decision) addDeletion(b *model.Binding, have *workv1alpha1.Work, p deletionPolicy, why passage.Reason) {
 	if cluster, _ := model.ClusterOf(have.Namespace); model.IsRestoredIn(b, cluster) {
-		p, why = deletionPolicy{model.AnnotationRestore, true}, passage.Because(ReasonRestored, "the policy of the resource that required the template in cluster %s is aborted", cluster)
+		p, why = deletionPolicy{restore: true, preserve: true}, passage.Because(ReasonRestored, "the policy of the resource that required the template in cluster %s is aborted", cluster)
 	}
+	d.deleteWork(have, p, why)
+}
+
+// deleteWork plans to delete a Work by a policy. An object that no policy has placed in the cluster, because another template
+// required it, stays: which of the two templates goes first makes no difference.
+func (d *Decision) deleteWork(have *workv1alpha1.Work, p deletionPolicy, why passage.Reason) {
 	p.preserve = p.preserve || have.Annotations[model.AnnotationClaim] == model.PolicyKey{}.String()
 	work := have.DeepCopy()
 	work.Annotations = model.MergeKeys(have.Annotations, deletionAnnotations)
-	if p.annotation != "" {
-		metav1.SetMetaDataAnnotation(&work.ObjectMeta, p.annotation, "true")
+	if p.restore {
+		metav1.SetMetaDataAnnotation(&work.ObjectMeta, model.AnnotationRestore, "true")
 	}
 	if p.preserve != ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) {
 		work.Spec.PreserveResourcesOnDeletion = &p.preserve

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
-// With its namespace a binding may be deleted before its template: it is not created again, so its objects do not wait for another
-// Work.
+// With its namespace a binding may be deleted before its template: it is not created again, so its Works do not wait for another
+// one.
 func TestBindingDeletedWithItsNamespace(t *testing.T) {
 	for name, deleted := range map[string]bool{"by hand": false, "with its namespace": true} {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestBindingDeletedWithItsNamespace(t *testing.T) {
 			if err := s.reconcile(t); err != nil {
 				t.Fatal(err)
 			}
-			if kept := slices.Contains(s.Writes, "patch Work "+workName); kept == deleted {
+			if slices.Contains(s.Writes, "delete Work "+workName) != deleted {
 				t.Errorf("written: %v", s.Writes)
 			}
 		})

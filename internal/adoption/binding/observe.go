@@ -22,20 +22,6 @@ type Observed struct {
 	Works map[string]*workv1alpha1.Work
 }
 
-func (r *reconciler) listWorks(ctx context.Context, binding *model.Binding) (map[string]*workv1alpha1.Work, error) {
-	var list workv1alpha1.WorkList
-	if err := r.client.List(ctx, &list, client.MatchingFields{model.IndexBinding: string(binding.GetUID())}); err != nil {
-		return nil, fmt.Errorf("list the Works of %s: %w", binding, err)
-	}
-	works := map[string]*workv1alpha1.Work{}
-	for i := range list.Items {
-		if cluster, ok := model.ClusterOf(list.Items[i].Namespace); ok {
-			works[cluster] = &list.Items[i]
-		}
-	}
-	return works, nil
-}
-
 // getTemplate reads a template, or as much of it as into holds. It tells whether the template exists, and is not being deleted.
 func (r *reconciler) getTemplate(ctx context.Context, key model.TemplateKey, into client.Object) (bool, error) {
 	into.GetObjectKind().SetGroupVersionKind(key.Kind)
@@ -46,10 +32,21 @@ func (r *reconciler) getTemplate(ctx context.Context, key model.TemplateKey, int
 	return err == nil && into.GetDeletionTimestamp() == nil, nil
 }
 
-// isTemplateKept tells whether the template of a binding that is being deleted exists, and stays. In a namespace that is being
-// deleted none does, even if the binding goes first.
-func (r *reconciler) isTemplateKept(ctx context.Context, b *model.Binding) (bool, error) {
-	key := model.TemplateKeyOf(b)
+// templateKeyOf is the key of the template that a Work was made from.
+func templateKeyOf(work *workv1alpha1.Work) (model.TemplateKey, error) {
+	manifest := &unstructured.Unstructured{}
+	if len(work.Spec.Workload.Manifests) == 0 {
+		return model.TemplateKey{}, fmt.Errorf("Work %s/%s has no manifest", work.Namespace, work.Name)
+	}
+	if err := manifest.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw); err != nil {
+		return model.TemplateKey{}, fmt.Errorf("read the manifest of Work %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	return model.KeyOf(manifest), nil
+}
+
+// isTemplateKept tells whether the template of a binding that is being deleted, or gone, exists, and stays. In a namespace that is
+// being deleted none does, even if the binding goes first.
+func (r *reconciler) isTemplateKept(ctx context.Context, key model.TemplateKey) (bool, error) {
 	exists, err := r.getTemplate(ctx, key, &metav1.PartialObjectMetadata{})
 	if err != nil || !exists {
 		return false, err

@@ -67,10 +67,7 @@ func Decide(o Observed) Decision {
 	d.Refused = refusal(o)
 	switch {
 	case o.Binding.GetDeletionTimestamp() != nil:
-		policy, why := deletionPolicyOf(o)
-		for _, work := range sortedWorks(o.Works) {
-			d.addDeletion(o.Binding, work, policy, why)
-		}
+		d.addDeletions(o)
 	case d.Refused != nil:
 		// Works that there are stay as they are until the binding is deleted.
 	case model.ClaimOf(o.Binding) == (model.PolicyKey{}) && policy.UnsupportedInBinding(o.Binding) != nil:
@@ -111,7 +108,10 @@ func (d *Decision) addTargets(o Observed) {
 			// Replicas has found the field.
 			_ = unstructured.SetNestedField(one.Object, int64(target.Replicas), "spec", "replicas")
 		}
-		desired, err := desiredWork(o.Binding, target.Name, one, o.Works[target.Name])
+		desired, err := desiredWork(o.Binding, target.Name, one, version, o.Works[target.Name])
+		if err == nil && o.Works[target.Name] == nil {
+			err = recordFinished(desired, o.Binding, version, target.Name, one)
+		}
 		if err != nil {
 			d.Err = err
 			return
@@ -169,8 +169,8 @@ func (d *Decision) addTarget(o Observed, cluster string, desired *workv1alpha1.W
 	d.add(model.ActionNone, passage.Reason{}, have)
 }
 
-// desiredWork is the Work of a binding for a cluster.
-func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstructured, have *workv1alpha1.Work) (*workv1alpha1.Work, error) {
+// desiredWork is the Work of a binding for a cluster, made from a version of the template.
+func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstructured, version string, have *workv1alpha1.Work) (*workv1alpha1.Work, error) {
 	text, err := json.Marshal(manifest.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s: %w", manifest.GetKind(), model.NameOf(manifest), err)
@@ -178,8 +178,10 @@ func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstru
 	work := &workv1alpha1.Work{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: model.ExecutionNamespace(cluster), Name: model.WorkName(model.TemplateOfBinding(b)), Finalizers: []string{model.FinalizerExecution},
-			Labels:      map[string]string{model.LabelBinding: string(b.GetUID()), model.LabelWork: model.ObjectID(manifest)},
-			Annotations: map[string]string{model.AnnotationBinding: b.Path(), model.AnnotationClaim: claimOfWork(b, cluster, have).String()},
+			Labels: map[string]string{model.LabelBinding: string(b.GetUID()), model.LabelWork: model.ObjectID(manifest)},
+			Annotations: map[string]string{
+				model.AnnotationBinding: b.Path(), model.AnnotationClaim: claimOfWork(b, cluster, have).String(), model.AnnotationTemplateVersion: version,
+			},
 		},
 		Spec: workv1alpha1.WorkSpec{
 			Workload:                    workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: text}}}},
@@ -217,7 +219,12 @@ func updatedWork(have, desired *workv1alpha1.Work) *workv1alpha1.Work {
 		outdated = deletionAnnotations
 	}
 	work.Labels, work.Annotations = model.MergeKeys(have.Labels, nil, desired.Labels), model.MergeKeys(have.Annotations, outdated, desired.Annotations)
-	if equalSpecs(have.Spec, work.Spec) && maps.Equal(have.Labels, work.Labels) && maps.Equal(have.Annotations, work.Annotations) {
+	compared := work.Annotations
+	if have.Annotations[model.AnnotationTemplateVersion] == "" {
+		// An earlier version of the operator has written the Work. It gets its version when it changes next.
+		compared = model.MergeKeys(compared, []string{model.AnnotationTemplateVersion})
+	}
+	if equalSpecs(have.Spec, work.Spec) && maps.Equal(have.Labels, work.Labels) && maps.Equal(have.Annotations, compared) {
 		return nil
 	}
 	return work
@@ -240,7 +247,7 @@ func equalSpecs(a, b workv1alpha1.WorkSpec) bool {
 
 // isPreserved tells whether an object stays in a cluster that its template no longer goes to: if the policy preserves resources
 // now, even if it did not when the Work was written, or if the policy has not placed the object there: another one has, or another
-// template required it.
+// template required it, or an earlier binding had it there.
 func isPreserved(b *model.Binding, work *workv1alpha1.Work) bool {
-	return model.IsPreserved(b) || work.Annotations[model.AnnotationClaim] != model.ClaimOf(b).String()
+	return model.IsPreserved(b) || work.Annotations[model.AnnotationClaim] != model.ClaimOf(b).String() || work.Labels[model.LabelBinding] != string(b.GetUID())
 }

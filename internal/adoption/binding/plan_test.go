@@ -83,15 +83,21 @@ func TestPlan(t *testing.T) {
 		"suspended there": {[]func(*Observed){func(o *Observed) {
 			o.Binding.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"west"}}}}
 		}}, "update west Changed", "", false},
+		"of an earlier version of the operator": {[]func(*Observed){func(o *Observed) { delete(o.Works["west"].Annotations, model.AnnotationTemplateVersion) }}, "unchanged west", "", false},
+		"of an earlier version of the template": {[]func(*Observed){func(o *Observed) { o.Works["west"].Annotations[model.AnnotationTemplateVersion] = "earlier" }}, "update west Changed", "", false},
 		"suspended elsewhere": {[]func(*Observed){func(o *Observed) {
 			o.Binding.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"east"}}}}
 		}}, "unchanged west", "", false},
-		"the Work is deleted":       {[]func(*Observed){func(o *Observed) { o.Works["west"].DeletionTimestamp = &deletionTime }}, "wait west Recreated", "", false},
-		"the template is gone":      {[]func(*Observed){func(o *Observed) { o.Template = nil }}, "", "", false},
-		"no policy takes it":        {[]func(*Observed){unclaimed}, "unchanged west", "", false},
-		"deleted by hand":           {[]func(*Observed){deleted}, "delete west Recreated", model.AnnotationKeep, false},
-		"deleted, not taken":        {[]func(*Observed){deleted, unclaimed}, "delete west Released", "", true},
-		"deleted with its template": {[]func(*Observed){deleted, func(o *Observed) { o.Template = nil }}, "delete west Released", "", false},
+		"the Work is deleted":                         {[]func(*Observed){func(o *Observed) { o.Works["west"].DeletionTimestamp = &deletionTime }}, "wait west Recreated", "", false},
+		"the template is gone":                        {[]func(*Observed){func(o *Observed) { o.Template = nil }}, "", "", false},
+		"no policy takes it":                          {[]func(*Observed){unclaimed}, "unchanged west", "", false},
+		"deleted by hand":                             {[]func(*Observed){deleted}, "keep west Recreated", "", false},
+		"deleted by hand, under another name":         {[]func(*Observed){deleted, func(o *Observed) { o.Binding.SetName("mine") }}, "delete west Released", "", true},
+		"deleted by hand, when it was restored there": {[]func(*Observed){deleted, unplaced, restored}, "delete west Undone", model.AnnotationRestore, true},
+		"unplaced, of an earlier binding":             {[]func(*Observed){unplaced, func(o *Observed) { o.Works["west"].Labels[model.LabelBinding] = "earlier" }}, "delete west NotPlaced", "", true},
+		"of an earlier binding":                       {[]func(*Observed){func(o *Observed) { o.Works["west"].Labels[model.LabelBinding] = "earlier" }}, "update west Changed", "", false},
+		"deleted, not taken":                          {[]func(*Observed){deleted, unclaimed}, "delete west Released", "", true},
+		"deleted with its template":                   {[]func(*Observed){deleted, func(o *Observed) { o.Template = nil }}, "delete west Released", "", false},
 		"deleted, preserved": {[]func(*Observed){deleted, func(o *Observed) {
 			o.Template, o.Binding.Spec.PreserveResourcesOnDeletion = nil, ptr.To(true)
 		}}, "delete west Released", "", true},
@@ -166,7 +172,7 @@ func TestPlanDividesReplicas(t *testing.T) {
 func TestPlanWithAnUnknownResolution(t *testing.T) {
 	o := observed(t)
 	o.Template.SetAnnotations(map[string]string{"work.karmada.io/conflict-resolution": "perhaps"})
-	if d := Decide(o); d.AnnotationErr == nil || d.Steps[0].Action != model.ActionNone {
+	if d := Decide(o); d.AnnotationErr == nil || !equalSpecs(d.Steps[0].Work.Spec, o.Works["west"].Spec) {
 		t.Errorf("%v, %v", d.AnnotationErr, d.Steps)
 	}
 }
@@ -180,14 +186,15 @@ func TestPlanOfDeletion(t *testing.T) {
 	}
 	o.Works["north"].DeletionTimestamp = &deletionTime
 	o.Binding.SetDeletionTimestamp(&deletionTime)
+	o.Binding.SetAnnotations(model.MergeKeys(o.Binding.GetAnnotations(), nil, map[string]string{model.AnnotationRestore: "true"}))
 	var got []string
 	for _, step := range Decide(o).Steps {
-		got = append(got, step.Object.Cluster+" "+step.Work.Annotations[model.AnnotationKeep])
+		got = append(got, step.Object.Cluster+" "+step.Work.Annotations[model.AnnotationRestore])
 	}
 	if want := "east true,north true,west true"; strings.Join(got, ",") != want {
 		t.Errorf("got %v", got)
 	}
-	if o.Works["west"].Annotations[model.AnnotationKeep] != "" {
+	if o.Works["west"].Annotations[model.AnnotationRestore] != "" {
 		t.Error("the observed Work was changed")
 	}
 }

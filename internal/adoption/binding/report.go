@@ -52,7 +52,7 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 			condition = meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.ConditionApplied)
 		}
 		switch {
-		case condition == nil || condition.ObservedGeneration < work.Generation:
+		case condition == nil || condition.ObservedGeneration < specGeneration(work):
 			waiting++
 			reason := NotWritten(target.Name)
 			item.Reason, item.AppliedMessage = string(reason.Code), reason.Message
@@ -98,6 +98,14 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(model.ReasonApplying, "applied in %d of %d clusters%s", applied, total, note))
 	}
 	return status, 0
+}
+
+// specGeneration is the generation of the spec of a Work. The API server counts the deletion of an object as one more.
+func specGeneration(work *workv1alpha1.Work) int64 {
+	if work.DeletionTimestamp.IsZero() {
+		return work.Generation
+	}
+	return work.Generation - 1
 }
 
 func describeClusters(clusters []workv1alpha2.TargetCluster) string {

@@ -86,12 +86,10 @@ func (b *Binding) Kind() string {
 func (b *Binding) String() string { return b.Kind() + " " + b.Path() }
 
 // Path is the namespace, if any, and the name.
-func (b *Binding) Path() string {
-	if namespace := b.GetNamespace(); namespace != "" {
-		return namespace + "/" + b.GetName()
-	}
-	return b.GetName()
-}
+func (b *Binding) Path() string { return BindingPath(client.ObjectKeyFromObject(b.Object)) }
+
+// BindingPath is the path of the binding with a key.
+func BindingPath(key client.ObjectKey) string { return strings.TrimPrefix(key.String(), "/") }
 
 // GetBinding reads one; nil if there is none.
 func GetBinding(ctx context.Context, reader client.Reader, key client.ObjectKey) (*Binding, error) {

@@ -2,15 +2,38 @@ package model
 
 import (
 	"context"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 )
 
 // IndexObject is the index of Works by the ObjectID of their object, which is the value of LabelWork.
 const IndexObject = "mark"
 
-// IndexBinding is the index of Works by the UID of their binding.
+// IndexBinding is the index of Works by the namespace and name of their binding. A binding that is created again has the Works of
+// the earlier one.
 const IndexBinding = "binding"
+
+func BindingIndexValues(work client.Object) []string {
+	return []string{work.GetAnnotations()[AnnotationBinding]}
+}
+
+// ListWorks are the Works of a binding, by cluster. The path of the binding is its namespace, if any, and its name.
+func ListWorks(ctx context.Context, reader client.Reader, binding string) (map[string]*workv1alpha1.Work, error) {
+	var list workv1alpha1.WorkList
+	if err := reader.List(ctx, &list, client.MatchingFields{IndexBinding: binding}); err != nil {
+		return nil, fmt.Errorf("list the Works of binding %s: %w", binding, err)
+	}
+	works := map[string]*workv1alpha1.Work{}
+	for i := range list.Items {
+		if cluster, ok := ClusterOf(list.Items[i].Namespace); ok {
+			works[cluster] = &list.Items[i]
+		}
+	}
+	return works, nil
+}
 
 // IndexRequiredBy is the index of bindings by the bindings that require their template.
 const IndexRequiredBy = "requirer"

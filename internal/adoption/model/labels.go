@@ -1,14 +1,39 @@
 package model
 
+import (
+	"encoding/json"
+
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+)
+
 // Labels and annotations of Works.
 const (
 	// LabelBinding has the UID of the binding of a Work.
 	LabelBinding = "fairlead.dev/binding"
 	// AnnotationBinding has the namespace and name of the binding.
 	AnnotationBinding = "fairlead.dev/binding"
+	// AnnotationTemplateVersion has the version of the template that a Work was made from, as status.templateVersion of its binding.
+	AnnotationTemplateVersion = "fairlead.dev/template-version"
 	// AnnotationClaim has the policy that places the object in the cluster.
 	AnnotationClaim = "fairlead.dev/claim"
 )
+
+// AnnotationFinished on a Work that replaces a deleted one has the ManifestStatus of its object, as JSON, if that has finished: a Job
+// does not run again because somebody has deleted its Work.
+const AnnotationFinished = "fairlead.dev/finished"
+
+// FinishedBefore is the status of the object of a Work, if it has finished for an earlier Work; nil otherwise.
+func FinishedBefore(work *workv1alpha1.Work) *workv1alpha1.ManifestStatus {
+	text, found := work.Annotations[AnnotationFinished]
+	if !found {
+		return nil
+	}
+	status := &workv1alpha1.ManifestStatus{}
+	if json.Unmarshal([]byte(text), status) != nil {
+		return nil
+	}
+	return status
+}
 
 // AnnotationAffinity on a binding has the group of spec.placement.clusterAffinities that is used.
 const AnnotationAffinity = "fairlead.dev/affinity"
@@ -50,7 +75,8 @@ const (
 )
 
 const (
-	// AnnotationKeep set to "true" on a Work that is being deleted leaves its object unchanged, because another Work follows.
+	// AnnotationKeep set to "true" on a Work that is being deleted leaves its object unchanged, because another Work follows. Earlier
+	// versions of the operator have set it.
 	AnnotationKeep = "fairlead.dev/keep"
 	// AnnotationReleased set to "true" on a binding that is being deleted tells that no resource requires its template any more.
 	AnnotationReleased = "fairlead.dev/released"

@@ -105,7 +105,15 @@ func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t 
 
 // applyBinding writes the binding of a resource, if it says anything new.
 func (d *Reconciler) applyBinding(ctx context.Context, t model.Template, uid types.UID, policy *policy.Policy, members []policy.Member, replicas int32, have *model.Binding) (*model.Binding, error) {
-	want, err := DesiredBinding(t, uid, policy, members, replicas, have)
+	before := have
+	if have == nil {
+		works, err := model.ListWorks(ctx, d.client, model.BindingPath(t.Key().Binding()))
+		if err != nil {
+			return nil, err
+		}
+		before = FormerBinding(t, uid, works)
+	}
+	want, err := DesiredBinding(t, uid, policy, members, replicas, before)
 	if err != nil {
 		return nil, err
 	}

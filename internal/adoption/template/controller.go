@@ -188,6 +188,11 @@ func (d *Reconciler) Reconcile(ctx context.Context, key model.TemplateKey) (reco
 		decision = Decide(o)
 	}
 	switch decision.Action {
+	case model.ActionNone:
+		if !o.Exists && have == nil {
+			// Somebody may have deleted the binding before, and its Works are left.
+			d.enqueueBinding(key.Binding())
+		}
 	case model.ActionDelete, model.ActionRestore, model.ActionOrphan:
 		return reconcile.Result{}, d.releaseBinding(ctx, have, decision.Action)
 	case model.ActionKeep:

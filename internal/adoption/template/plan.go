@@ -2,12 +2,14 @@ package template
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
@@ -119,11 +121,26 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	return want, nil
 }
 
+// FormerBinding is the binding that the Works of a template are from, as far as they tell where it went, nil if there are none. A new
+// binding is made from it, so that nothing moves when somebody has deleted the binding.
+func FormerBinding(t model.Template, uid types.UID, works map[string]*workv1alpha1.Work) *model.Binding {
+	former := newBinding(t, uid)
+	for _, cluster := range slices.Sorted(maps.Keys(works)) {
+		work := works[cluster]
+		if work.DeletionTimestamp.IsZero() && work.Annotations[model.AnnotationClaim] != (model.PolicyKey{}).String() {
+			former.Spec.Clusters = append(former.Spec.Clusters, workv1alpha2.TargetCluster{Name: cluster})
+		}
+	}
+	if len(former.Spec.Clusters) == 0 {
+		return nil
+	}
+	return former
+}
+
 // refusedBinding is the binding of a resource whose policy has fields that are not supported. It stays as it is, and nothing is
 // written to its clusters: a new one has none.
 func refusedBinding(t model.Template, uid types.UID, p *policy.Policy, fields []string, members []policy.Member, have *model.Binding) *model.Binding {
-	want := NewDependency(t, uid)
-	want.Spec.PreserveResourcesOnDeletion = nil
+	want := newBinding(t, uid)
 	if have != nil {
 		want = have.Copy()
 	}
@@ -139,11 +156,17 @@ func refusedBinding(t model.Template, uid types.UID, p *policy.Policy, fields []
 	return want
 }
 
-// NewDependency is the binding of a template that no policy takes, before anything requires it.
-func NewDependency(t model.Template, uid types.UID) *model.Binding {
+// newBinding is a binding that goes nowhere.
+func newBinding(t model.Template, uid types.UID) *model.Binding {
 	b := model.NewBinding(t.Key().Binding())
 	model.AddFinalizer(b.Object, model.FinalizerBinding)
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: uid}
+	return b
+}
+
+// NewDependency is the binding of a template that no policy takes, before anything requires it.
+func NewDependency(t model.Template, uid types.UID) *model.Binding {
+	b := newBinding(t, uid)
 	// Other objects in the cluster may depend on the object too.
 	b.Spec.PreserveResourcesOnDeletion = ptr.To(true)
 	return b

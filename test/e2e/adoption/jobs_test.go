@@ -120,6 +120,25 @@ func TestFinishedJobIsNotRunAgain(t *testing.T) {
 		s.pass(t, "after-hand")
 		expect(t, "hand", 1)
 	})
+	t.Run("its binding and its Work are deleted", func(t *testing.T) {
+		b := s.says(t, "hand-job", applied)
+		uid := b.UID
+		s.remove(t, s.hub, b)
+		s.replaced(t, b, uid)
+		s.recordedAs(t, "hand", finished)
+		w, err := s.work(t.Context(), member1, "hand-job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		uid = w.UID
+		if err := s.hub.Delete(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		s.replaced(t, w, uid)
+		s.recordedAs(t, "hand", finished)
+		s.pass(t, "after-work")
+		expect(t, "hand", 1)
+	})
 	for _, name := range []string{"early", "early-ttl"} {
 		t.Run("removed by hand before it had finished: "+name, func(t *testing.T) {
 			s.kubectl(t, west, "delete", "job", name)

@@ -13,6 +13,20 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
+// replaced waits until the hub has another object of that name.
+func (s *stage) replaced(t *testing.T, object client.Object, uid types.UID) {
+	t.Helper()
+	wait.Until(t, func(ctx context.Context) error {
+		if err := s.hub.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		if object.GetUID() == uid {
+			return errors.New("it is the old one")
+		}
+		return nil
+	})
+}
+
 // Bindings and Works that a user deletes are recreated, and nothing in the members is deleted.
 func TestDeletedRecordsAreRecreated(t *testing.T) {
 	t.Parallel()
@@ -33,18 +47,6 @@ func TestDeletedRecordsAreRecreated(t *testing.T) {
 			t.Errorf("pods %v became %v", pods, after)
 		}
 	}
-	replaced := func(t *testing.T, object client.Object, uid types.UID) {
-		t.Helper()
-		wait.Until(t, func(ctx context.Context) error {
-			if err := s.hub.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-				return err
-			}
-			if object.GetUID() == uid {
-				return errors.New("it is the old one")
-			}
-			return nil
-		})
-	}
 	t.Run("a Work", func(t *testing.T) {
 		w, err := s.work(t.Context(), member1, "it-deployment")
 		if err != nil {
@@ -54,7 +56,7 @@ func TestDeletedRecordsAreRecreated(t *testing.T) {
 		if err := s.hub.Delete(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
-		replaced(t, &workv1alpha1.Work{ObjectMeta: w.ObjectMeta}, uid)
+		s.replaced(t, &workv1alpha1.Work{ObjectMeta: w.ObjectMeta}, uid)
 		s.processed(t, member1, "it-deployment", "AppliedSuccessful")
 		s.says(t, "it-deployment", applied)
 		unharmed(t)
@@ -65,7 +67,7 @@ func TestDeletedRecordsAreRecreated(t *testing.T) {
 		s.read(t, s.hub, b)
 		uid := b.UID
 		s.remove(t, s.hub, b)
-		replaced(t, b, uid)
+		s.replaced(t, b, uid)
 		s.says(t, "it-deployment", applied)
 		s.processed(t, member1, "it-deployment", "AppliedSuccessful")
 		unharmed(t)

@@ -1,0 +1,67 @@
+package binding
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
+	"github.com/fairlead/fairlead/internal/adoption/manifest"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+)
+
+// A Work that replaces a deleted one knows whether its Job has finished, by the status of the binding.
+func TestNewWorkOfAFinishedJob(t *testing.T) {
+	const job, ttl = "Job batch/v1\nspec: {}", "Job batch/v1\nspec: {ttlSecondsAfterFinished: 5}"
+	const complete, running = `{"conditions":[{"type":"Complete","status":"True"}]}`, `{"active":1}`
+	for name, c := range map[string]struct {
+		template, status string
+		change           func(*workv1alpha2.ResourceBindingStatus)
+		want             bool
+	}{
+		"finished":                        {job, complete, nil, true},
+		"running":                         {job, running, nil, false},
+		"running, and removed by its TTL": {ttl, running, nil, true},
+		"another version of the template": {job, complete, func(s *workv1alpha2.ResourceBindingStatus) { s.TemplateVersion = "earlier" }, false},
+		"not applied":                     {ttl, complete, func(s *workv1alpha2.ResourceBindingStatus) { s.AggregatedStatus[0].Applied = false }, false},
+		"in another cluster":              {job, complete, func(s *workv1alpha2.ResourceBindingStatus) { s.AggregatedStatus[0].ClusterName = "east" }, false},
+		"no Job":                          {"Deployment apps/v1\nspec: {}", complete, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observed(t)
+			o.Template, o.Works = adoptiontest.Object(t, c.template), nil
+			version, err := manifest.Version(o.Template)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*o.Binding.Status = workv1alpha2.ResourceBindingStatus{TemplateVersion: version, AggregatedStatus: []workv1alpha2.AggregatedStatusItem{
+				{ClusterName: "west", Applied: true, Status: &runtime.RawExtension{Raw: []byte(c.status)}},
+			}}
+			if c.change != nil {
+				c.change(o.Binding.Status)
+			}
+			finished := model.FinishedBefore(Decide(o).Steps[0].Work)
+			if (finished != nil) != c.want || finished != nil && (string(finished.Status.Raw) != c.status || finished.Identifier.Name != "it") {
+				t.Errorf("got %v", finished)
+			}
+		})
+	}
+}
+
+// The deletion of a Work does not make its status an old one.
+func TestStatusOfADeletedWork(t *testing.T) {
+	o := observed(t)
+	work := o.Works["west"]
+	work.Generation = 3
+	applied(work)
+	work.DeletionTimestamp, work.Generation = &deletionTime, 4
+	for generation, want := range map[int64]bool{4: true, 5: false} {
+		work.Generation = generation
+		status, _ := AggregateStatus(o.Binding, map[string]*workv1alpha1.Work{"west": work}, Source{}, deletionTime.Time)
+		if status.AggregatedStatus[0].Applied != want {
+			t.Errorf("generation %d: %v", generation, status.AggregatedStatus)
+		}
+	}
+}
