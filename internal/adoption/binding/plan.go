@@ -108,6 +108,12 @@ func (d *Decision) addTargets(o Observed) {
 			// Replicas has found the field.
 			_ = unstructured.SetNestedField(one.Object, int64(target.Replicas), "spec", "replicas")
 		}
+		if have := o.Works[target.Name]; have != nil && manifest.RunsOnce(common) {
+			if one, err = withoutNewDefaults(one, have, o.Template); err != nil {
+				d.Err = err
+				return
+			}
+		}
 		desired, err := desiredWork(o.Binding, target.Name, one, version, o.Works[target.Name])
 		if err == nil && o.Works[target.Name] == nil {
 			err = recordFinished(desired, o.Binding, version, target.Name, one)
@@ -119,6 +125,16 @@ func (d *Decision) addTargets(o Observed) {
 		d.addTarget(o, target.Name, desired)
 	}
 	d.addUnplaced(o, func(work *workv1alpha1.Work) bool { return isPreserved(o.Binding, work) })
+}
+
+// withoutNewDefaults is the manifest of a Job or Pod, which does not run again because the API server of the hub has new defaults.
+func withoutNewDefaults(common *unstructured.Unstructured, have *workv1alpha1.Work, template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	before := &unstructured.Unstructured{}
+	if len(have.Spec.Workload.Manifests) == 0 || before.UnmarshalJSON(have.Spec.Workload.Manifests[0].Raw) != nil {
+		return common, nil
+	}
+	one := common.DeepCopy()
+	return one, manifest.RemoveNewDefaults(one, before, template)
 }
 
 // addUnplaced plans the deletion of the Works in clusters that the template no longer goes to.

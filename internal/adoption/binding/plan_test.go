@@ -1,6 +1,7 @@
 package binding
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -196,6 +197,36 @@ func TestPlanOfDeletion(t *testing.T) {
 	}
 	if o.Works["west"].Annotations[model.AnnotationRestore] != "" {
 		t.Error("the observed Work was changed")
+	}
+}
+
+// A Job runs again for what its user changes, and not for a default that a newer API server of the hub has added to it.
+func TestPlanWithNewDefaults(t *testing.T) {
+	const before = "Job batch/v1\nspec: {backoffLimit: 6, template: {spec: {containers: [{name: it, image: it:v1}]}}}"
+	owned := `{"f:spec":{"f:backoffLimit":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"it\"}":{".":{},"f:name":{},"f:image":{}}}}}%s}}`
+	for name, c := range map[string]struct {
+		template, owned string
+		changes         bool
+	}{
+		"nothing":              {before, "", false},
+		"a default":            {strings.Replace(before, "{backoff", "{podReplacementPolicy: Failed, backoff", 1), "", false},
+		"a default inside":     {strings.Replace(before, "image:", "pullBack: Never, image:", 1), "", false},
+		"a field of its user":  {strings.Replace(before, "{backoff", "{podReplacementPolicy: Failed, backoff", 1), `,"f:podReplacementPolicy":{}`, true},
+		"a value of its user":  {strings.Replace(before, "it:v1", "it:v2", 1), "", true},
+		"a field that is gone": {strings.Replace(before, "backoffLimit: 6, ", "", 1), "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observed(t)
+			o.Binding.Spec.Resource.APIVersion, o.Binding.Spec.Resource.Kind = "batch/v1", "Job"
+			o.Template, o.Works = adoptiontest.Object(t, before), map[string]*workv1alpha1.Work{}
+			o.Works["west"] = Decide(o).Steps[0].Work
+			o.Template = adoptiontest.Object(t, c.template)
+			o.Template.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(owned, c.owned))}})
+			d := Decide(o)
+			if changes := !equalSpecs(d.Steps[0].Work.Spec, o.Works["west"].Spec); changes != c.changes || d.Err != nil {
+				t.Errorf("the manifest changes: %t, %v", changes, d.Err)
+			}
+		})
 	}
 }
 

@@ -14,6 +14,21 @@ var assigningManagers = []string{"kube-controller-manager", "kube-scheduler"}
 // unownedFields returns a predicate for fields that no client owns by managedFields: the API server assigned them, as it does
 // with the clusterIP of a Service. Without managedFields the predicate is false for all fields.
 func unownedFields(template *unstructured.Unstructured) (func(path ...any) bool, error) {
+	owned, err := ownedFields(template)
+	if err != nil {
+		return nil, err
+	}
+	if owned.Empty() {
+		return func(...any) bool { return false }, nil
+	}
+	return func(parts ...any) bool {
+		path, err := fieldpath.MakePath(parts...)
+		return err == nil && !owned.Has(path)
+	}, nil
+}
+
+// ownedFields are the fields that clients own by managedFields, but for the controllers of a cluster.
+func ownedFields(template *unstructured.Unstructured) (*fieldpath.Set, error) {
 	owned := fieldpath.NewSet()
 	for _, entry := range template.GetManagedFields() {
 		if entry.FieldsV1 == nil || entry.Subresource != "" || slices.Contains(assigningManagers, entry.Manager) {
@@ -25,13 +40,7 @@ func unownedFields(template *unstructured.Unstructured) (func(path ...any) bool,
 		}
 		owned = owned.Union(&set)
 	}
-	if owned.Empty() {
-		return func(...any) bool { return false }, nil
-	}
-	return func(parts ...any) bool {
-		path, err := fieldpath.MakePath(parts...)
-		return err == nil && !owned.Has(path)
-	}, nil
+	return owned, nil
 }
 
 // RemoveAssigned removes the fields that a cluster assigns, as far as the predicate holds for them.
