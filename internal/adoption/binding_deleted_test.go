@@ -3,6 +3,8 @@ package adoption
 import (
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // deleteBindings deletes all bindings, as people do.
@@ -35,5 +37,47 @@ func TestTemplateDeletedAfterItsBinding(t *testing.T) {
 	w.do("kubectl delete deployment cart, on the hub", func() { clear(w.templates) })
 	if end := strings.TrimSpace(w.end()); end != "" {
 		t.Errorf("left are\n%s\n%s", end, w.log.String())
+	}
+}
+
+// A policy is aborted only when the originals of dependencies are restored, too.
+func TestAbortWaitsForDependencies(t *testing.T) {
+	w := newWorld(t, "east", "west")
+	w.runs("west", "settings", settings0)
+	w.template("pay", payOnHub)
+	w.template("settings", settings)
+	w.do("a policy with propagateDeps: true", func() { w.policy("adopt", overwrite).Spec.PropagateDeps = true })
+	p := w.policy("adopt", overwrite)
+	p.Spec.PropagateDeps, p.Aborted = true, true
+	settingsOf := func() (key client.ObjectKey) {
+		for k := range w.works {
+			if k.Namespace == "karmada-es-west" && strings.HasPrefix(k.Name, "settings-") {
+				key = k
+			}
+		}
+		return key
+	}
+	held := settingsOf()
+	// All controllers but that of the Work with the ConfigMap in west, which refuses the write.
+	for range maxRounds {
+		for key := range w.templates {
+			w.reconcileTemplate(key)
+		}
+		for _, key := range sortedKeys(w.bindings) {
+			w.reconcileBinding(key)
+		}
+		for _, key := range sortedKeys(w.works) {
+			if key != held {
+				w.reconcileWork(key)
+			}
+		}
+		w.reportPolicy(p)
+	}
+	if said := w.ready[p.Key()]; !strings.Contains(said, "Aborting") || w.works[held] == nil {
+		t.Errorf("before the ConfigMap in west is restored: %s", said)
+	}
+	w.settle()
+	if said := w.ready[p.Key()]; !strings.Contains(said, "Aborted") || len(w.works)+len(w.bindings) > 0 {
+		t.Errorf("in the end: %s\n%s", said, w.end())
 	}
 }

@@ -152,6 +152,15 @@ func (w *world) reconcileBinding(key client.ObjectKey) {
 		w.t.Fatal(d.Err)
 	}
 	if b.GetDeletionTimestamp() != nil && d.KeepsAll() {
+		var dependencies []*model.Binding
+		for _, other := range w.bindings {
+			if model.IsRequiredBy(other, map[string]bool{b.Path(): true}) {
+				dependencies = append(dependencies, other)
+			}
+		}
+		if len(o.Works) == 0 && binding.AwaitsDependencies(b, dependencies) {
+			return
+		}
 		w.write()
 		delete(w.bindings, key)
 		left := ""

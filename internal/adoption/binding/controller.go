@@ -10,9 +10,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -28,6 +30,7 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, version func(context.Contex
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-binding").
 		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
 		For(&workv1alpha2.ResourceBinding{}).
+		Watches(&workv1alpha2.ResourceBinding{}, dependencyEvents).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, &handler.EnqueueRequestForObject{}).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(model.BindingRequests)).
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
@@ -38,6 +41,15 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, version func(context.Contex
 		return fmt.Errorf("watch ResourceBindings: %w", err)
 	}
 	return nil
+}
+
+// dependencyEvents enqueues the bindings that required the template of one that is gone.
+var dependencyEvents = handler.Funcs{
+	DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, by := range model.AsBinding(e.Object).Spec.RequiredBy {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: by.Namespace, Name: by.Name}})
+		}
+	},
 }
 
 // reconciler brings bindings to Works, and reports the state of the Works.
@@ -118,6 +130,11 @@ func (r *reconciler) reconcileActive(ctx context.Context, o Observed) (map[strin
 func (r *reconciler) reconcileDeleted(ctx context.Context, o Observed) error {
 	r.written.delete(o.Binding.GetUID())
 	if len(o.Works) == 0 {
+		dependencies, err := model.ListDependencies(ctx, r.client, o.Binding)
+		if err != nil || AwaitsDependencies(o.Binding, dependencies) {
+			// Enqueued again when a dependency is gone.
+			return err
+		}
 		return r.removeFinalizer(ctx, o.Binding)
 	}
 	kept, err := r.isTemplateKept(ctx, model.TemplateKeyOf(o.Binding))

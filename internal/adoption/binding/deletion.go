@@ -33,6 +33,14 @@ func (d *Decision) addDeletions(o Observed) {
 	}
 }
 
+// AwaitsDependencies tells whether a binding whose policy is aborted stays until the originals of its dependencies are restored, too:
+// the policy is aborted only then, and finds them by the binding.
+func AwaitsDependencies(b *model.Binding, dependencies []*model.Binding) bool {
+	return isRestored(b) && slices.ContainsFunc(dependencies, func(d *model.Binding) bool {
+		return d.GetDeletionTimestamp() != nil && isRestored(d)
+	})
+}
+
 // isRestored tells whether the originals of a binding that is being deleted are restored.
 func isRestored(b *model.Binding) bool { return b.GetAnnotations()[model.AnnotationRestore] == "true" }
 

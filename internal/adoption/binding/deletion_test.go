@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
@@ -119,5 +120,36 @@ func TestWorksOfAnEarlierBinding(t *testing.T) {
 	work := s.work(t, "west")
 	if work.Labels[model.LabelBinding] != "b" || len(work.Status.Conditions) == 0 {
 		t.Errorf("got %v", work)
+	}
+}
+
+// A binding whose policy is aborted stays until the originals of its dependencies are restored.
+func TestBindingAwaitsItsDependencies(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(b, dependency *model.Binding)
+		gone   bool
+	}{
+		"aborted":                      {func(_, _ *model.Binding) {}, false},
+		"the binding is deleted":       {func(b, _ *model.Binding) { delete(b.GetAnnotations(), model.AnnotationRestore) }, true},
+		"the dependency is released":   {func(_, d *model.Binding) { delete(d.GetAnnotations(), model.AnnotationRestore) }, true},
+		"the dependency stays":         {func(_, d *model.Binding) { d.SetDeletionTimestamp(nil) }, true},
+		"the dependency is of another": {func(_, d *model.Binding) { d.Spec.RequiredBy[0].Name = "other" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observed(t)
+			o.Works = nil
+			dependency := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "settings-configmap"})
+			dependency.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "it-deployment"}}
+			for _, b := range []*model.Binding{o.Binding, dependency} {
+				b.SetFinalizers([]string{model.FinalizerBinding})
+				b.SetDeletionTimestamp(&deletionTime)
+				b.SetAnnotations(model.MergeKeys(b.GetAnnotations(), nil, map[string]string{model.AnnotationRestore: "true"}))
+			}
+			c.change(o.Binding, dependency)
+			s := newStage(t, o, dependency.Object)
+			if err := s.reconcile(t); err != nil || (s.binding(t) == nil) != c.gone {
+				t.Errorf("%v, %v", s.Writes, err)
+			}
+		})
 	}
 }
