@@ -3,6 +3,7 @@ package binding
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
@@ -71,6 +73,7 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		}
 		status.AggregatedStatus = append(status.AggregatedStatus, item)
 	}
+	boundItems(status.AggregatedStatus, binding.Spec.Resource.Kind)
 	if notScheduled != nil {
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, *notScheduled)
 		return status, 0
@@ -106,6 +109,56 @@ func specGeneration(work *workv1alpha1.Work) int64 {
 		return work.Generation
 	}
 	return work.Generation - 1
+}
+
+// Bounds of what all items of a status have: with a status and a message for each of some hundred clusters, a binding would not fit
+// into the store of the hub.
+const (
+	maxItemStatuses = 256 << 10
+	maxItemMessages = 128 << 10
+)
+
+// seeWork stands for the messages that are left out.
+const seeWork = "see the condition Applied of the Work of this cluster"
+
+// boundItems leaves out statuses and messages beyond the bounds. Every cluster keeps its item, with the reason, and that of a Job or
+// Pod what tells whether it has finished: recordFinished needs it.
+func boundItems(items []workv1alpha2.AggregatedStatusItem, kind string) {
+	statuses, messages := 0, 0
+	for i := range items {
+		item := &items[i]
+		if item.Status != nil {
+			if statuses += len(item.Status.Raw); statuses > maxItemStatuses {
+				statuses -= len(item.Status.Raw)
+				item.Status = essentialStatus(item.Status, kind)
+			}
+		}
+		if messages += len(item.AppliedMessage); messages > maxItemMessages && item.AppliedMessage != "" {
+			messages -= len(item.AppliedMessage)
+			item.AppliedMessage = seeWork
+		}
+	}
+}
+
+// essentialStatus is the phase of a Job or Pod and its conditions that are true, nil for other kinds.
+func essentialStatus(status *runtime.RawExtension, kind string) *runtime.RawExtension {
+	type condition struct {
+		Type   string `json:"type"`
+		Status string `json:"status"`
+	}
+	var essential struct {
+		Phase      string      `json:"phase,omitempty"`
+		Conditions []condition `json:"conditions,omitempty"`
+	}
+	if kind != "Job" && kind != "Pod" || json.Unmarshal(status.Raw, &essential) != nil {
+		return nil
+	}
+	essential.Conditions = slices.DeleteFunc(essential.Conditions, func(c condition) bool { return c.Status != string(metav1.ConditionTrue) })
+	text, err := json.Marshal(essential)
+	if err != nil {
+		return nil
+	}
+	return &runtime.RawExtension{Raw: text}
 }
 
 func describeClusters(clusters []workv1alpha2.TargetCluster) string {

@@ -1,7 +1,9 @@
 package binding
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
@@ -70,6 +73,48 @@ func TestAggregateStatus(t *testing.T) {
 				t.Errorf("scheduled: %t", scheduled)
 			}
 		})
+	}
+}
+
+// The status of a binding fits into the hub's store, however many clusters say however much.
+func TestAggregateStatusIsBounded(t *testing.T) {
+	b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
+	works := map[string]*workv1alpha1.Work{}
+	const clusters = 2000
+	for i := range clusters {
+		name := fmt.Sprintf("cluster-%d", i)
+		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: name})
+		w := &workv1alpha1.Work{}
+		w.Status.Conditions = []metav1.Condition{{
+			Type: workv1alpha1.ConditionApplied, Status: metav1.ConditionFalse, Reason: string(model.ReasonConflict), Message: strings.Repeat("m", 1024),
+		}}
+		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(`"` + strings.Repeat("s", 2000) + `"`)}, Health: "Healthy"}}
+		works[name] = w
+	}
+	status, _ := AggregateStatus(b, works, Source{}, deletionTime.Time)
+	text, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The store takes 1.5 MiB, with the fields that each manager owns.
+	if len(text) > 800<<10 {
+		t.Errorf("the status has %d KiB", len(text)>>10)
+	}
+	if len(status.AggregatedStatus) != clusters {
+		t.Fatalf("%d clusters have an item", len(status.AggregatedStatus))
+	}
+	first, last := status.AggregatedStatus[0], status.AggregatedStatus[clusters-1]
+	if first.Status == nil || !strings.HasPrefix(first.AppliedMessage, "m") || last.Status != nil || last.AppliedMessage != seeWork || last.Reason != string(model.ReasonConflict) {
+		t.Errorf("the first is %+v, and the last %+v", first, last)
+	}
+
+	b.Spec.Resource.Kind = "Job"
+	for _, w := range works {
+		w.Status.ManifestStatuses[0].Status.Raw = []byte(`{"completedIndexes":"` + strings.Repeat("1,", 1000) + `","conditions":[{"type":"Suspended","status":"False"},{"type":"Complete","status":"True","message":"m"}]}`)
+	}
+	jobs, _ := AggregateStatus(b, works, Source{}, deletionTime.Time)
+	if got := jobs.AggregatedStatus[clusters-1].Status; got == nil || string(got.Raw) != `{"conditions":[{"type":"Complete","status":"True"}]}` {
+		t.Errorf("of the last Job it keeps %+v", got)
 	}
 }
 

@@ -58,14 +58,26 @@ func finishedJob(recorded *workv1alpha1.ManifestStatus, object Object) *workv1al
 	return nil
 }
 
-// rawStatus is the status of an object, nil if it has none.
+// maxRawStatus bounds the status of an object in its Work, which quotes the manifest too, and has to fit into the store of the hub.
+const maxRawStatus = 64 << 10
+
+// rawStatus is the status of an object, nil if it has none. Of one that is too large it has what tells how the object is.
 func rawStatus(object *unstructured.Unstructured) *runtime.RawExtension {
 	said, found := object.Object["status"]
 	if !found {
 		return nil
 	}
 	text, err := json.Marshal(said)
-	if err != nil {
+	if all, is := said.(map[string]any); err == nil && is && len(text) > maxRawStatus {
+		essential := map[string]any{}
+		for _, field := range []string{"conditions", "phase", "observedGeneration"} {
+			if value, found := all[field]; found {
+				essential[field] = value
+			}
+		}
+		text, err = json.Marshal(essential)
+	}
+	if err != nil || len(text) > maxRawStatus {
 		return nil
 	}
 	return &runtime.RawExtension{Raw: text}

@@ -14,6 +14,7 @@ import (
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
+	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/passage"
 )
@@ -134,5 +135,22 @@ func TestManifestThatCannotBeRead(t *testing.T) {
 	_, err := s.reconciler.observeMember(t.Context(), s.member, work, 0)
 	if err == nil || !strings.HasPrefix(err.Error(), "read manifest 0 of Work karmada-es-west/it: ") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A large status is kept in part: as much as tells how the object is, and whether it has finished.
+func TestRawStatusIsBounded(t *testing.T) {
+	job := adoptiontest.Object(t, "Job batch/v1\nstatus: {succeeded: 1, conditions: [{type: Complete, status: 'True'}]}")
+	status := job.Object["status"].(map[string]any)
+	if got := rawStatus(job); !strings.Contains(string(got.Raw), "succeeded") || !manifest.HasFinished(job, got.Raw) {
+		t.Errorf("a small status is %s", got.Raw)
+	}
+	status["completedIndexes"] = strings.Repeat("1,", maxRawStatus)
+	if got := rawStatus(job); got == nil || len(got.Raw) > maxRawStatus || !manifest.HasFinished(job, got.Raw) {
+		t.Errorf("a large status is %+v", got)
+	}
+	status["phase"] = strings.Repeat("p", maxRawStatus)
+	if got := rawStatus(job); got != nil {
+		t.Errorf("a status with large conditions has %d bytes", len(got.Raw))
 	}
 }
