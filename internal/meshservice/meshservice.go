@@ -151,7 +151,7 @@ func (p *passage) setup(mgr ctrl.Manager) error {
 	engine := snapshot.New(where)
 	store := server.NewStore()
 	store.SetLookup(engine.Lookup)
-	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: store, Grace: p.options.Grace, MeshGrace: meshGrace, Ranges: p.options.Ranges}); err != nil {
+	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: store, Grace: p.options.Grace, MeshGrace: meshGrace, Ranges: p.options.Ranges, NamespaceVIPs: p.options.NamespaceVIPs}); err != nil {
 		return fmt.Errorf("set up the generation of MeshServices: %w", err)
 	}
 	publisher := publish.New(mgr.GetCache(), engine, store, where)

@@ -21,6 +21,8 @@ type Options struct {
 	desired.ZoneInfo
 	// Ranges are the CIDRs of VIPs.
 	Ranges desired.Ranges
+	// NamespaceVIPs is how many VIPs of each range one namespace may have; 0 is the default.
+	NamespaceVIPs int
 	// Grace is how long a generated MeshService outlives its Dataplanes.
 	Grace time.Duration
 	// SwitchTimeout is how long a proxy may take to acknowledge a switch.
@@ -46,6 +48,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.TextVar(&o.Ranges.Services, "mesh-service-cidr", o.Ranges.Services,
 		"IPv4 range for VIPs of MeshServices and MeshMultiZoneServices without a ClusterIP")
 	flags.TextVar(&o.Ranges.Tags, "mesh-tag-cidr", o.Ranges.Tags, "IPv4 range for VIPs of values of kuma.io/service")
+	flags.IntVar(&o.NamespaceVIPs, "mesh-namespace-vips", o.NamespaceVIPs,
+		"how many VIPs of each range the services of one namespace may have; 0: half of the range, up to 8192")
 	flags.DurationVar(&o.Grace, "mesh-service-grace", o.Grace,
 		"in universal, how long a MeshService is kept after its last Dataplane is deleted")
 	flags.DurationVar(&o.SwitchTimeout, "mesh-switch-timeout", o.SwitchTimeout,
@@ -61,6 +65,9 @@ func (o Options) Validate() error {
 	}
 	if o.Grace < 0 || o.SwitchTimeout <= 0 {
 		times = errors.New("--mesh-service-grace cannot be negative, and --mesh-switch-timeout must be positive")
+	}
+	if o.NamespaceVIPs < 0 {
+		times = errors.Join(times, fmt.Errorf("--mesh-namespace-vips %d is negative: give a number of VIPs, or 0 for the default", o.NamespaceVIPs))
 	}
 	var identity error
 	if o.IsUniversal() && o.Serving.enabled() && !o.Serving.Insecure && o.Serving.ClientCAFile == "" {

@@ -33,6 +33,7 @@ func TestOptions(t *testing.T) {
 		"universal, with tokens": {func(o *Options) {
 			o.Environment, o.Serving = "universal", ServingOptions{BindAddress: ":5678", CertFile: "tls.crt", KeyFile: "tls.key"}
 		}, "needs --mesh-client-ca-file"},
+		"a negative share":      {func(o *Options) { o.NamespaceVIPs = -1 }, "--mesh-namespace-vips -1 is negative"},
 		"other ranges":          {func(o *Options) { o.Ranges = ranges("10.1.0.0/30", "10.1.0.4/30") }, ""},
 		"an IPv6 range":         {func(o *Options) { o.Ranges = ranges("fd00::/64", "240.0.0.0/8") }, "--mesh-service-cidr fd00::/64 is not an IPv4 range"},
 		"no range":              {func(o *Options) { o.Ranges.Tags = netip.Prefix{} }, "--mesh-tag-cidr"},

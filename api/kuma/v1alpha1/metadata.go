@@ -65,6 +65,13 @@ const (
 	AnnotationEnvironment = "fairlead.dev/environment"
 	// AnnotationServiceCIDR is, beside them, the range of the VIPs of MeshServices.
 	AnnotationServiceCIDR = "fairlead.dev/service-cidr"
+	// AnnotationAllowedMeshes lists, on a Namespace, the Meshes that its objects may name beside that of the namespace; "*" allows all.
+	AnnotationAllowedMeshes = "fairlead.dev/allowed-meshes"
+	// AnnotationAllowedServices lists, on a Namespace, the values of kuma.io/service that its Dataplanes may have beside its own.
+	AnnotationAllowedServices = "fairlead.dev/allowed-services"
+	// AnnotationAllowedHostnames lists, on a Namespace, the hostnames that its services may have beside its own; "*.mesh.local" allows
+	// all of a domain.
+	AnnotationAllowedHostnames = "fairlead.dev/allowed-hostnames"
 )
 
 // Conditions of the resources in this group.
@@ -104,17 +111,24 @@ const (
 	ReasonPortConflict = "PortConflict"
 )
 
+// ReasonNotAllowed is the reason of the event on a Dataplane, pod or Service with a name that its namespace may not use.
+const ReasonNotAllowed = "NotAllowed"
+
 // Reasons of Addressed.
 const (
 	ReasonAddressed         = "Addressed"
 	ReasonHostnameCollision = "HostnameCollision"
 	ReasonBadTemplate       = "BadTemplate"
+	// ReasonHostnameNotAllowed means that the namespace of the service may not have the hostname.
+	ReasonHostnameNotAllowed = "HostnameNotAllowed"
 )
 
 // Reasons of VIPs.
 const (
 	ReasonAllocated      = "Allocated"
 	ReasonRangeExhausted = "RangeExhausted"
+	// ReasonShareExhausted means that a namespace has as many addresses as one may have.
+	ReasonShareExhausted = "ShareExhausted"
 )
 
 // Reasons of Resolved.
@@ -122,6 +136,8 @@ const (
 	ReasonResolved        = "Resolved"
 	ReasonRefersToNothing = "RefersToNothing"
 	ReasonOtherNamespaces = "OtherNamespaces"
+	// ReasonTruncated means that a list in the status has only the first of its items.
+	ReasonTruncated = "Truncated"
 )
 
 // Reasons of ConsumersSwitched.

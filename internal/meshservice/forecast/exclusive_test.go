@@ -42,3 +42,25 @@ func TestWhatHoldsExclusive(t *testing.T) {
 		}
 	}
 }
+
+// A plan names the MeshServices that somebody wrote with the name of a Service, in whatever mesh: they hold back nothing.
+func TestPlanNamesBlockedServices(t *testing.T) {
+	namespace := read(t, &corev1.Namespace{}, `{metadata: {name: shop, labels: {kuma.io/sidecar-injection: enabled}}}`)
+	cart := read(t, &corev1.Service{}, `{metadata: {name: cart, namespace: shop}, spec: {clusterIP: 10.0.0.7, selector: {app: cart}, ports: [{port: 80}]}}`)
+	stock := read(t, &corev1.Service{}, `{metadata: {name: stock, namespace: shop}, spec: {clusterIP: 10.0.0.8, selector: {app: stock}, ports: [{port: 80}]}}`)
+	theirs := read(t, &kumav1alpha1.MeshService{}, `{metadata: {name: cart, namespace: shop, labels: {kuma.io/mesh: other}}, spec: {ports: [{port: 80}]}}`)
+	w := NewMeshState(&kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, &corev1.ConfigMap{}, desired.ZoneInfo{Zone: "east"})
+	for _, object := range []model.Object{namespace, cart, stock, theirs} {
+		w.Add(object)
+	}
+	f, err := Compare(w, Scenario{Mode: model.Exclusive})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(f.Made, []string{"shop/stock"}) {
+		t.Errorf("%v are generated", f.Made)
+	}
+	if len(f.Problems) != 1 || f.Problems[0].Object != "MeshService shop/cart" || !f.Problems[0].New {
+		t.Errorf("the problems are %+v", f.Problems)
+	}
+}

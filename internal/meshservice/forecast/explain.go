@@ -42,7 +42,7 @@ func (w *MeshState) Explain(d *kumav1alpha1.Dataplane) Policies {
 	id := desired.ProxyOf(d, w.Where)
 	found := Policies{Dataplane: d.Namespace + "/" + d.Name, Mesh: w.Mesh.Name, Destinations: []Destination{}, Notes: slices.Clone(w.notes)}
 	engine := w.engine(w.Mesh, w.meshServices, consumers.Switched(w.Mesh))
-	for _, p := range engine.ReachProblems(id) {
+	for _, p := range engine.DataplaneProblems(d) {
 		found.Notes = append(found.Notes, fmt.Sprintf("%s: %s: %s.", p.Object, p.Field, p.Message))
 	}
 	for _, e := range engine.Explain(id) {

@@ -52,7 +52,7 @@ func (w *MeshState) exclusiveFindings(today, then *snapshot.Engine) []Finding {
 		found = append(found, Finding{Object: name, Why: "the consumer would reach nothing in mode Exclusive" + holds, Remedy: desired.StrandedRemedy, New: true})
 	}
 	for _, d := range w.dataplanes {
-		for _, service := range desired.ServicesOf(d, w.Where) {
+		for _, service := range desired.ServicesOf(d, w.rulesOf(d.Namespace), w.Where) {
 			if w.Where.IsUniversal() && !desired.IsMeshServiceName(service) {
 				nameless.Insert(service)
 			}
@@ -62,6 +62,21 @@ func (w *MeshState) exclusiveFindings(today, then *snapshot.Engine) []Finding {
 		found = append(found, Finding{
 			Object: kumav1alpha1.TagService + " " + name, Why: "no MeshService is generated for the value, which is not valid as its name" + holds,
 			Remedy: "use at most 63 lower-case letters, digits and '-'", New: true,
+		})
+	}
+	return found
+}
+
+// blockedFindings are MeshServices that Fairlead does not manage, with the name of one that it would generate.
+func (w *MeshState) blockedFindings(mode model.Mode) []Finding {
+	found := []Finding{}
+	if mode == model.Disabled {
+		return found
+	}
+	for _, name := range w.blockedServices() {
+		found = append(found, Finding{
+			Object: kumav1alpha1.MeshServiceKind + " " + name, Why: "the MeshService is not managed by Fairlead, so none is generated, and the mesh goes on without it",
+			Remedy: "delete the MeshService if Fairlead should generate it", New: w.Mesh.Mode() == kumav1alpha1.ModeDisabled,
 		})
 	}
 	return found

@@ -103,7 +103,7 @@ func Compare(w *MeshState, q Scenario) (Forecast, error) {
 		f.Notes = append(f.Notes, "There are no MeshServices to switch to in Disabled: give --mode "+string(model.ReachableBackendRefs)+" as well.")
 	}
 	f.Routes = tagRouteFindings(w.policies, q.Mode, then.Ports(mesh))
-	f.Problems = problemsOf(today.Problems(mesh), then.Problems(mesh), f.Routes)
+	f.Problems = append(w.blockedFindings(q.Mode), problemsOf(today.Problems(mesh), then.Problems(mesh), f.Routes)...)
 	if q.Mode == model.Exclusive && w.Mesh.ModeInForce() != kumav1alpha1.ModeExclusive {
 		f.Problems = append(w.exclusiveFindings(today, then), f.Problems...)
 	}

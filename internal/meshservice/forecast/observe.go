@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,16 +27,15 @@ func Load(ctx context.Context, reader client.Reader, name string, where desired.
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &mesh); err != nil {
 		return nil, fmt.Errorf("get Mesh %s: %w", name, err)
 	}
-	var tags corev1.ConfigMap
-	key := client.ObjectKey{Namespace: cmp.Or(where.SystemNamespace, defaultNamespace), Name: desired.VIPConfigMap(name)}
-	if err := reader.Get(ctx, key, &tags); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("get ConfigMap %s: %w", key, err)
+	tags, err := loadVIPs(ctx, reader, name, cmp.Or(where.SystemNamespace, defaultNamespace))
+	if err != nil {
+		return nil, err
 	}
 	recorded, err := consumers.ReadRecord(ctx, reader, &mesh)
 	if err != nil {
 		return nil, err
 	}
-	w := NewMeshState(recorded, &tags, where)
+	w := NewMeshState(recorded, tags, where)
 	kinds := []client.ObjectList{
 		&kumav1alpha1.MeshServiceList{}, &kumav1alpha1.MeshMultiZoneServiceList{}, &kumav1alpha1.HostnameGeneratorList{},
 		&kumav1alpha1.DataplaneList{}, &kumav1alpha1.ZoneIngressList{},
@@ -61,6 +62,27 @@ func Load(ctx context.Context, reader client.Reader, name string, where desired.
 		}
 	}
 	return w, nil
+}
+
+// loadVIPs returns the first ConfigMap of VIPs of a mesh, with the VIPs of all.
+func loadVIPs(ctx context.Context, reader client.Reader, mesh, namespace string) (*corev1.ConfigMap, error) {
+	all := &corev1.ConfigMap{}
+	for shard := 0; ; shard++ {
+		var one corev1.ConfigMap
+		key := client.ObjectKey{Namespace: namespace, Name: desired.VIPShard(mesh, shard)}
+		switch err := reader.Get(ctx, key, &one); {
+		case apierrors.IsNotFound(err):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("get ConfigMap %s: %w", key, err)
+		case shard == 0:
+			all = &one
+		case all.Data == nil:
+			all.Data = one.Data
+		default:
+			maps.Copy(all.Data, one.Data)
+		}
+	}
 }
 
 // list adds all objects of a kind.

@@ -49,6 +49,9 @@ func (w *MeshState) withMode(mode model.Mode) *kumav1alpha1.Mesh {
 // engine returns the engine of the operator with the state of the mesh.
 func (w *MeshState) engine(mesh *kumav1alpha1.Mesh, services []*kumav1alpha1.MeshService, switched map[string]bool) *snapshot.Engine {
 	e := snapshot.New(w.Where)
+	for _, namespace := range w.namespaces {
+		e.PutNamespace(namespace)
+	}
 	e.Put(mesh)
 	e.SetVIPs(mesh.Name, w.tags)
 	e.SetSwitched(mesh.Name, switched)
@@ -67,6 +70,14 @@ func putAll[T model.Object](e *snapshot.Engine, objects []T) {
 	}
 }
 
+// rulesOf returns what objects of a namespace may name.
+func (w *MeshState) rulesOf(namespace string) desired.NamespaceRules {
+	if there := w.namespaces[namespace]; there != nil {
+		return desired.RulesOf(there)
+	}
+	return desired.NamespaceRules{}
+}
+
 // namesOnlyIn returns the names of MeshServices that others lack.
 func namesOnlyIn(services, others []*kumav1alpha1.MeshService) []string {
 	names := map[string]bool{}
@@ -82,14 +93,12 @@ func namesOnlyIn(services, others []*kumav1alpha1.MeshService) []string {
 // meshServicesIn returns the MeshServices in a mode: unmanaged ones, which stay, and generated ones.
 func (w *MeshState) meshServicesIn(mode model.Mode) []*kumav1alpha1.MeshService {
 	var all, fresh []*kumav1alpha1.MeshService
-	others, generated := map[client.ObjectKey]bool{}, map[client.ObjectKey]*kumav1alpha1.MeshService{}
+	generated := map[client.ObjectKey]*kumav1alpha1.MeshService{}
 	for _, s := range w.meshServices {
-		key := client.ObjectKeyFromObject(s)
 		if desired.IsGenerated(s, w.Where) {
-			generated[key] = s
+			generated[client.ObjectKeyFromObject(s)] = s
 			continue
 		}
-		others[key] = true
 		all = append(all, s)
 	}
 	if mode == model.Disabled {
@@ -97,7 +106,7 @@ func (w *MeshState) meshServicesIn(mode model.Mode) []*kumav1alpha1.MeshService 
 	}
 	for _, s := range w.desiredServices() {
 		key := client.ObjectKeyFromObject(s)
-		if others[key] {
+		if w.isBlocked(key) {
 			continue
 		}
 		if there := generated[key]; there != nil {
@@ -139,7 +148,7 @@ func (w *MeshState) podsSelectedBy(service *corev1.Service) []*corev1.Pod {
 func (w *MeshState) desiredUniversalServices() []*kumav1alpha1.MeshService {
 	serving := map[string][]*kumav1alpha1.Dataplane{}
 	for _, d := range w.dataplanes {
-		for _, service := range desired.ServicesOf(d, w.Where) {
+		for _, service := range desired.ServicesOf(d, w.rulesOf(d.Namespace), w.Where) {
 			serving[service] = append(serving[service], d)
 		}
 	}
@@ -152,10 +161,28 @@ func (w *MeshState) desiredUniversalServices() []*kumav1alpha1.MeshService {
 			continue
 		}
 		ports, _ := desired.UniversalPorts(service, serving[service])
-		if name, free := desired.UniversalName(service, w.Mesh.Name, there, w.Where); free && len(ports) > 0 {
+		if name, _ := desired.UniversalName(service, w.Mesh.Name, there, w.Where); name != "" && len(ports) > 0 {
 			all = append(all, desired.UniversalService(name, service, w.Mesh.Name, ports, w.Where))
 		}
 	}
+	return all
+}
+
+// isBlocked says whether a MeshService of the name exists that Fairlead does not manage, in any mesh.
+func (w *MeshState) isBlocked(key client.ObjectKey) bool {
+	there := w.allMeshServices[key]
+	return there != nil && !desired.IsGenerated(there, w.Where)
+}
+
+// blockedServices are the MeshServices that exist unmanaged, and would be generated otherwise.
+func (w *MeshState) blockedServices() []string {
+	var all []string
+	for _, s := range w.desiredServices() {
+		if w.isBlocked(client.ObjectKeyFromObject(s)) {
+			all = append(all, s.Namespace+"/"+s.Name)
+		}
+	}
+	slices.Sort(all)
 	return all
 }
 
@@ -182,7 +209,7 @@ func (w *MeshState) allocateAddresses(services []*kumav1alpha1.MeshService) {
 		for _, ip := range w.vipsOf(s, vips) {
 			s.Status.VIPs = append(s.Status.VIPs, kumav1alpha1.VIP{IP: ip})
 		}
-		s.Status.Addresses, _, _ = desired.Addresses(s, w.generators, w.Where, func(hostname string) string {
+		s.Status.Addresses, _, _ = desired.Addresses(s, s.Status.Addresses, w.generators, w.rulesOf(s.Namespace), w.Where, func(hostname string) string {
 			if hostnames[hostname] {
 				return "an older service"
 			}
@@ -196,9 +223,9 @@ func (w *MeshState) allocateAddresses(services []*kumav1alpha1.MeshService) {
 func (w *MeshState) vipsOf(s *kumav1alpha1.MeshService, taken map[string]bool) []string {
 	if name := desired.BackingService(s, w.Where); name != "" {
 		behind := find(w.services, s.Namespace, name)
-		var named *kumav1alpha1.Dataplane
+		var named *corev1.Pod
 		if ref := s.Spec.Selector.DataplaneRef; ref != nil {
-			named = find(w.dataplanes, s.Namespace, ref.Name)
+			named = w.pods[client.ObjectKey{Namespace: s.Namespace, Name: ref.Name}]
 		}
 		if addresses, own := desired.KubernetesAddresses(s, behind, named, w.Where); own {
 			return addresses

@@ -33,9 +33,9 @@ func TestServicesIn(t *testing.T) {
 	mine := read(t, &kumav1alpha1.MeshService{}, `{metadata: {name: cart, namespace: shop}, status: {vips: [{ip: 10.9.9.9}]}}`)
 	made := read(t, &kumav1alpha1.MeshService{}, `{metadata: {name: cart, namespace: shop, labels: {kuma.io/managed-by: fairlead},
 		ownerReferences: [{apiVersion: v1, kind: Service, name: cart, uid: "1", controller: true}]}, status: {vips: [{ip: 10.0.0.7}], addresses: [{hostname: old}]}}`)
-	names := read(t, &kumav1alpha1.HostnameGenerator{}, `{metadata: {name: g, namespace: kuma-system}, spec: {template: "{{ .DisplayName }}.mesh.local", selector: {meshService: {matchLabels: {}}}}}`)
+	names := read(t, &kumav1alpha1.HostnameGenerator{}, `{metadata: {name: g, namespace: kuma-system}, spec: {template: "{{ .DisplayName }}.{{ .Namespace }}.mesh.local", selector: {meshService: {matchLabels: {}}}}}`)
 	tenant := read(t, &kumav1alpha1.HostnameGenerator{}, `{metadata: {name: g, namespace: shop}, spec: {template: "{{ .DisplayName }}.stolen", selector: {meshService: {matchLabels: {}}}}}`)
-	taken := read(t, &kumav1alpha1.MeshService{}, `{metadata: {name: west, namespace: kuma-system, labels: {kuma.io/zone: west}}, status: {addresses: [{hostname: cart.mesh.local}]}}`)
+	taken := read(t, &kumav1alpha1.MeshService{}, `{metadata: {name: west, namespace: kuma-system, labels: {kuma.io/zone: west}}, status: {addresses: [{hostname: cart.shop.mesh.local}]}}`)
 	machine := read(t, &kumav1alpha1.Dataplane{}, `{metadata: {name: m, namespace: kuma-system}, spec: {networking: {address: 10.1.0.1, inbound: [{port: 80, tags: {kuma.io/service: tea}}]}}}`)
 	unfit := read(t, &kumav1alpha1.Dataplane{}, `{metadata: {name: u, namespace: kuma-system}, spec: {networking: {address: 10.1.0.1, inbound: [{port: 80, tags: {kuma.io/service: tea_x}}]}}}`)
 
@@ -46,13 +46,13 @@ func TestServicesIn(t *testing.T) {
 		want        []string
 	}{
 		"of a Service":                        {"", []client.Object{namespace, cart, elsewhere, other}, model.Everywhere, []string{"shop/cart at [10.0.0.7] []"}},
-		"with a hostname":                     {"", []client.Object{namespace, cart, names, tenant}, model.Everywhere, []string{"shop/cart at [10.0.0.7] [cart.mesh.local]"}},
-		"with a hostname that another has":    {"", []client.Object{namespace, cart, names, taken}, model.Exclusive, []string{"kuma-system/west at [] [cart.mesh.local]", "shop/cart at [10.0.0.7] []"}},
+		"with a hostname":                     {"", []client.Object{namespace, cart, names, tenant}, model.Everywhere, []string{"shop/cart at [10.0.0.7] [cart.shop.mesh.local]"}},
+		"with a hostname that another has":    {"", []client.Object{namespace, cart, names, taken}, model.Exclusive, []string{"kuma-system/west at [] [cart.shop.mesh.local]", "shop/cart at [10.0.0.7] []"}},
 		"of each pod of a headless Service":   {"", []client.Object{namespace, headless, pod, dataplane}, model.Everywhere, []string{"shop/db-0-632f8882 at [10.1.0.9] []"}},
 		"somebody's own is left alone":        {"", []client.Object{namespace, cart, mine}, model.Everywhere, []string{"shop/cart at [10.9.9.9] []"}},
 		"one that is there keeps its status":  {"", []client.Object{namespace, cart, made, names}, model.Everywhere, []string{"shop/cart at [10.0.0.7] [old]"}},
 		"one whose Service is gone, goes":     {"", []client.Object{namespace, made}, model.Everywhere, nil},
-		"Disabled removes what was generated": {"", []client.Object{namespace, cart, made, taken}, model.Disabled, []string{"kuma-system/west at [] [cart.mesh.local]"}},
+		"Disabled removes what was generated": {"", []client.Object{namespace, cart, made, taken}, model.Disabled, []string{"kuma-system/west at [] [cart.shop.mesh.local]"}},
 		"of Dataplanes":                       {desired.Universal, []client.Object{machine, unfit}, model.Everywhere, []string{"kuma-system/tea at [241.197.109.248] []"}},
 	}
 	for name, c := range cases {

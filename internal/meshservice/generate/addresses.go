@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,7 +59,7 @@ func unallocatedIndex(object client.Object) []string {
 	return nil
 }
 
-// allocateVIP keeps the VIP of a service, or allocates one of the range. A duplicate stays with the older service.
+// allocateVIP keeps the VIP of a service, or allocates one of the range. A duplicate stays with the service that has precedence.
 func (r *reconciler) allocateVIP(ctx context.Context, object addressable) error {
 	for _, vip := range object.ServiceStatus().VIPs {
 		address, err := netip.ParseAddr(vip.IP)
@@ -69,10 +70,13 @@ func (r *reconciler) allocateVIP(ctx context.Context, object addressable) error 
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(others, func(other client.Object) bool { return desired.IsOlder(other, object) }) {
+		if !slices.ContainsFunc(others, func(other client.Object) bool { return desired.HasPrecedence(other, object, r.ZoneInfo) }) {
 			setVIPs(object, vip.IP)
 			return nil
 		}
+	}
+	if full, err := r.hasShare(ctx, object); err != nil || full {
+		return err
 	}
 	var errs []error
 	address, found := desired.PickAddress(r.Ranges.Services, desired.VIPKey(object), func(address netip.Addr) bool {
@@ -93,6 +97,42 @@ func (r *reconciler) allocateVIP(ctx context.Context, object addressable) error 
 	return nil
 }
 
+// hasShare says whether the namespace of a service has all VIPs that it may have, and then reports it on the service.
+func (r *reconciler) hasShare(ctx context.Context, object addressable) (bool, error) {
+	share := r.share(r.Ranges.Services)
+	if share == 0 || desired.IsTrusted(object, r.ZoneInfo) {
+		return false, nil
+	}
+	has := 0
+	for _, list := range []client.ObjectList{&kumav1alpha1.MeshServiceList{}, &kumav1alpha1.MeshMultiZoneServiceList{}} {
+		if err := r.client.List(ctx, list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+			return false, err
+		}
+		_ = meta.EachListItem(list, func(item runtime.Object) error { // never fails
+			if other := item.(addressable); other.GetUID() != object.GetUID() && r.hasAllocated(other) {
+				has++
+			}
+			return nil
+		})
+	}
+	if has < share {
+		return false, nil
+	}
+	object.ServiceStatus().VIPs = nil
+	setCondition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionFalse, kumav1alpha1.ReasonShareExhausted,
+		fmt.Sprintf("a namespace may have %d VIPs, and namespace %s has them: set a higher --mesh-namespace-vips (chart: mesh.namespaceVIPs), or delete unused services",
+			share, object.GetNamespace()))
+	return true, nil
+}
+
+// hasAllocated says whether a service has a VIP of the range.
+func (r *reconciler) hasAllocated(object addressable) bool {
+	return slices.ContainsFunc(object.ServiceStatus().VIPs, func(vip kumav1alpha1.VIP) bool {
+		address, err := netip.ParseAddr(vip.IP)
+		return err == nil && r.Ranges.Services.Contains(address)
+	})
+}
+
 func setVIPs(object addressable, addresses ...string) {
 	status := object.ServiceStatus()
 	status.VIPs = nil
@@ -106,17 +146,22 @@ func setVIPs(object addressable, addresses ...string) {
 	setCondition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionTrue, kumav1alpha1.ReasonAllocated, "clients dial "+strings.Join(addresses, " or "))
 }
 
-// assignHostnames sets the hostnames of all matching HostnameGenerators. A hostname of an older service is left out.
+// assignHostnames sets the hostnames of all matching HostnameGenerators. A hostname of a service with precedence is left out.
 func (r *reconciler) assignHostnames(ctx context.Context, object addressable) error {
 	var generators kumav1alpha1.HostnameGeneratorList
 	if err := r.cache.List(ctx, &generators, client.InNamespace(r.SystemNamespace), client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
+	rules, err := r.rulesOf(ctx, object.GetNamespace())
+	if err != nil {
+		return err
+	}
 	var errs []error
-	addresses, reason, problem := desired.Addresses(object, pointersTo(generators.Items), r.ZoneInfo, func(hostname string) string {
+	has := object.ServiceStatus().Addresses
+	addresses, reason, problem := desired.Addresses(object, has, pointersTo(generators.Items), rules, r.ZoneInfo, func(hostname string) string {
 		others, err := othersIndexed(ctx, r.client, object, byHostname, desired.MeshOf(object)+"|"+hostname)
 		errs = append(errs, err)
-		if i := slices.IndexFunc(others, func(other client.Object) bool { return desired.IsOlder(other, object) }); i >= 0 {
+		if i := slices.IndexFunc(others, func(other client.Object) bool { return desired.HasPrecedence(other, object, r.ZoneInfo) }); i >= 0 {
 			return objectName(others[i])
 		}
 		return ""

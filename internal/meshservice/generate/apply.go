@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,10 +70,23 @@ func (r *reconciler) delete(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// applyVIPs writes the ConfigMap of VIPs if it differs.
-func (r *reconciler) applyVIPs(ctx context.Context, mesh *kumav1alpha1.Mesh, there *corev1.ConfigMap, tags desired.TagVIPs) error {
+// applyVIPs writes the ConfigMaps of VIPs that differ, from the last to the first: see desired.TagVIPs.Shards.
+func (r *reconciler) applyVIPs(ctx context.Context, mesh *kumav1alpha1.Mesh, there []*corev1.ConfigMap, shards []desired.TagVIPs) error {
+	for i, tags := range slices.Backward(shards) {
+		record := &corev1.ConfigMap{}
+		if i < len(there) {
+			record = there[i]
+		}
+		if err := r.applyShard(ctx, mesh, record, desired.VIPShard(mesh.Name, i), tags); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reconciler) applyShard(ctx context.Context, mesh *kumav1alpha1.Mesh, there *corev1.ConfigMap, name string, tags desired.TagVIPs) error {
 	now := there.DeepCopy()
-	now.Namespace, now.Name, now.Data, now.BinaryData = r.SystemNamespace, desired.VIPConfigMap(mesh.Name), tags.VIPs, nil
+	now.Namespace, now.Name, now.Data, now.BinaryData = r.SystemNamespace, name, tags.VIPs, nil
 	metav1.SetMetaDataLabel(&now.ObjectMeta, kumav1alpha1.LabelMesh, mesh.Name)
 	metav1.SetMetaDataLabel(&now.ObjectMeta, kumav1alpha1.LabelManagedBy, kumav1alpha1.ManagedBy)
 	now.OwnerReferences = []metav1.OwnerReference{{

@@ -42,6 +42,8 @@ type Options struct {
 	MeshGrace time.Duration
 	// Ranges are the CIDRs of VIPs; an empty one is the default.
 	Ranges desired.Ranges
+	// NamespaceVIPs is how many VIPs of each range one namespace may have; 0 is the default of desired.ShareOf.
+	NamespaceVIPs int
 }
 
 // reconciler is shared by the controllers.

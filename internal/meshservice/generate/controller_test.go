@@ -34,7 +34,9 @@ func TestGenerationStatus(t *testing.T) {
 			"False ConsumersStranded 1 consumer would reach nothing in mode Exclusive: shop/Deployment/cart; list MeshServices in reachableBackendRefs of the Dataplane (annotation kuma.io/reachable-backends of the pod), or if it lists tags only, switch it with `fairlead migrate mesh` in mode ReachableBackendRefs"},
 		"generated": {generationStatus{total: 3, generated: 2}, kumav1alpha1.ModeExclusive, "True Generated 3 MeshServices, 2 of them generated"},
 		"somebody's": {generationStatus{total: 3, generated: 2, blocked: []string{"shop/cart"}}, kumav1alpha1.ModeEverywhere,
-			"False Unmanaged 1 MeshService not managed by Fairlead: shop/cart; delete those that Fairlead should generate"},
+			"True Unmanaged 3 MeshServices, 2 of them generated; 1 MeshService not managed by Fairlead and left out: shop/cart; delete those that Fairlead should generate"},
+		"somebody's, while generating": {generationStatus{blocked: []string{"shop/cart"}, pending: []string{"shop/stock"}}, kumav1alpha1.ModeExclusive,
+			"False Generating 1 MeshService not generated yet: shop/stock; 1 MeshService not managed by Fairlead and left out: shop/cart; delete those that Fairlead should generate"},
 		"generating": {generationStatus{total: 2, generated: 2, pending: []string{"shop/stock", "shop/cart"}}, kumav1alpha1.ModeEverywhere,
 			"False Generating 2 MeshServices not generated yet: shop/cart, shop/stock"},
 		"disabled meanwhile": {generationStatus{pending: []string{"shop/cart"}}, kumav1alpha1.ModeDisabled, "False Disabled meshServices is Disabled: no MeshService is generated"},
@@ -69,7 +71,7 @@ func TestInForce(t *testing.T) {
 		"with a new Service":        {missing, exclusive, exclusive, 2, exclusive},
 		"off and on again":          {missing, exclusive, exclusive, 1, everywhere},
 		"other edits":               {generationStatus{}, exclusive, exclusive, 1, exclusive},
-		"where somebody's is":       {theirs, exclusive, everywhere, 2, everywhere},
+		"where somebody's is":       {theirs, exclusive, everywhere, 2, exclusive},
 		"where somebody's came":     {theirs, exclusive, exclusive, 1, exclusive},
 		"with what has no name":     {odd, exclusive, everywhere, 2, everywhere},
 		"with a stranded consumer":  {alone, exclusive, everywhere, 2, everywhere},
@@ -78,7 +80,7 @@ func TestInForce(t *testing.T) {
 		"out of Disabled":           {missing, backends, disabled, 1, disabled},
 		"out of Disabled, far":      {missing, exclusive, disabled, 1, disabled},
 		"out of it with all":        {generationStatus{}, backends, disabled, 1, backends},
-		"out of it with somebody's": {theirs, exclusive, disabled, 1, everywhere},
+		"out of it with somebody's": {theirs, exclusive, disabled, 1, exclusive},
 		"back to Disabled":          {missing, disabled, everywhere, 1, disabled},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,6 +151,12 @@ func TestCompare(t *testing.T) {
 		"there":           {func(*kumav1alpha1.MeshService) {}, ""},
 		"without address": {func(s *kumav1alpha1.MeshService) { s.Status.ObservedGeneration = 0 }, pending},
 		"on its way out":  {func(s *kumav1alpha1.MeshService) { s.DeletionTimestamp = &metav1.Time{} }, pending},
+		"kept by somebody": {func(s *kumav1alpha1.MeshService) {
+			s.DeletionTimestamp, s.Finalizers = &metav1.Time{}, []string{"example.org/keep"}
+		}, blocked},
+		"on its way out after its dependents": {func(s *kumav1alpha1.MeshService) {
+			s.DeletionTimestamp, s.Finalizers = &metav1.Time{}, []string{metav1.FinalizerDeleteDependents}
+		}, pending},
 		"in another mesh": {func(s *kumav1alpha1.MeshService) { s.Labels[kumav1alpha1.LabelMesh] = "other" }, pending},
 		"somebody's":      {func(s *kumav1alpha1.MeshService) { s.OwnerReferences = nil }, blocked},
 		"another's":       {func(s *kumav1alpha1.MeshService) { s.OwnerReferences[0].Name = "stock" }, blocked},
@@ -181,8 +189,9 @@ func TestAddressedTags(t *testing.T) {
 	ranges := desired.Ranges{}.OrDefaults()
 	for reason, outcome := range map[string]desired.Allocation{
 		kumav1alpha1.ReasonAllocated: {}, kumav1alpha1.ReasonRangeExhausted: {Unallocated: []string{"a"}}, ReasonInvalidValue: {Invalid: []string{"a b"}},
+		kumav1alpha1.ReasonShareExhausted: {OverShare: []string{"a"}},
 	} {
-		if got := vipsCondition(outcome, ranges); got.Reason != reason || (got.Status == metav1.ConditionTrue) != (reason == kumav1alpha1.ReasonAllocated) {
+		if got := vipsCondition(outcome, ranges, 1); got.Reason != reason || (got.Status == metav1.ConditionTrue) != (reason == kumav1alpha1.ReasonAllocated) {
 			t.Errorf("%+v is told as %+v", outcome, got)
 		}
 	}

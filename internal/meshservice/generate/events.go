@@ -72,6 +72,15 @@ var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredica
 // metadataChanged drops changes other than labels and annotations.
 var metadataChanged = predicate.Or[client.Object](predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 
+// rulesChanged passes updates of what objects of a namespace may name. Those of a new namespace come later.
+var rulesChanged = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !desired.RulesOf(e.ObjectOld).Equal(desired.RulesOf(e.ObjectNew))
+	},
+}
+
 // podChanged drops changes that do not affect the stripped pod.
 var podChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {

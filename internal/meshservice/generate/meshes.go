@@ -42,6 +42,7 @@ func (r *reconciler) reconcileMesh(ctx context.Context, request reconcile.Reques
 	var mesh kumav1alpha1.Mesh
 	if err := r.client.Get(ctx, request.NamespacedName, &mesh); err != nil || mesh.DeletionTimestamp != nil {
 		delete(r.stalls, request.Name)
+		r.events.Forget(isAbout(kumav1alpha1.MeshKind, request.NamespacedName))
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	var services kumav1alpha1.MeshServiceList
@@ -69,6 +70,7 @@ func (r *reconciler) reconcileMesh(ctx context.Context, request reconcile.Reques
 	}
 	stalled, again := r.stalls.stalled(mesh.Name, len(in.pending), r.now())
 	condition, mode := in.condition(mesh.Mode()), in.nextMode(&mesh, stalled)
+	r.warnOnce(&mesh, kumav1alpha1.ReasonUnmanaged, "generate", in.blockedText())
 	if mode != mesh.Mode() {
 		condition.Message += fmt.Sprintf("; until then mode %s is in force", mode)
 	}
@@ -131,8 +133,8 @@ func (r *reconciler) compareDataplanes(ctx context.Context, mesh string, in *gen
 }
 
 // generationStatus compares the MeshServices of a mesh with the desired ones: pending ones are not generated yet, blocked
-// ones exist unmanaged, nameless ones have no valid name. Stranded are the consumers that mode Exclusive would leave with
-// nothing.
+// ones exist unmanaged or are kept by others and are left out, nameless ones have no valid name. Stranded are the consumers that
+// mode Exclusive would leave with nothing.
 type generationStatus struct {
 	total, generated                     int
 	pending, blocked, nameless, stranded []string
@@ -144,16 +146,33 @@ func (c *generationStatus) compare(want, there *kumav1alpha1.MeshService, where 
 	switch {
 	case there == nil:
 		c.pending = append(c.pending, name)
-	case !desired.IsGenerated(there, where) || !sameOwner(there, want):
+	case !desired.IsGenerated(there, where) || !sameOwner(there, want) || isKeptByOthers(there):
 		c.blocked = append(c.blocked, name)
 	case there.DeletionTimestamp != nil || desired.MeshOf(there) != desired.MeshOf(want) || there.Status.ObservedGeneration == 0:
 		c.pending = append(c.pending, name)
 	}
 }
 
+// isKeptByOthers says whether a deleted MeshService stays, because of a finalizer that is not one of Kubernetes.
+func isKeptByOthers(service *kumav1alpha1.MeshService) bool {
+	return service.DeletionTimestamp != nil && slices.ContainsFunc(service.Finalizers, func(finalizer string) bool {
+		return finalizer != metav1.FinalizerDeleteDependents && finalizer != metav1.FinalizerOrphanDependents
+	})
+}
+
+// blockedText names the MeshServices that are left out; it is empty if there are none.
+func (c *generationStatus) blockedText() string {
+	if len(c.blocked) == 0 {
+		return ""
+	}
+	slices.Sort(c.blocked)
+	return fmt.Sprintf("%s not managed by Fairlead and left out: %s; delete those that Fairlead should generate",
+		countText(len(c.blocked), "MeshService"), namesText(c.blocked))
+}
+
 func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 	condition := metav1.Condition{Type: kumav1alpha1.ConditionGenerated, Status: metav1.ConditionFalse}
-	for _, names := range [][]string{c.pending, c.blocked, c.nameless} {
+	for _, names := range [][]string{c.pending, c.nameless} {
 		slices.Sort(names)
 	}
 	switch {
@@ -162,10 +181,6 @@ func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 		condition.Message = fmt.Sprintf("meshServices is Disabled: %s to delete", countText(c.generated, "generated MeshService"))
 	case mode == kumav1alpha1.ModeDisabled:
 		condition.Reason, condition.Message = kumav1alpha1.ReasonDisabled, "meshServices is Disabled: no MeshService is generated"
-	case len(c.blocked) > 0:
-		condition.Reason = kumav1alpha1.ReasonUnmanaged
-		condition.Message = fmt.Sprintf("%s not managed by Fairlead: %s; delete those that Fairlead should generate",
-			countText(len(c.blocked), "MeshService"), namesText(c.blocked))
 	case len(c.nameless) > 0:
 		condition.Reason = ReasonInvalidName
 		condition.Message = fmt.Sprintf("%s of kuma.io/service not valid as a MeshService name: %s; use at most 63 lower-case letters, digits and '-'",
@@ -180,6 +195,12 @@ func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 	default:
 		condition.Status, condition.Reason = metav1.ConditionTrue, kumav1alpha1.ReasonGenerated
 		condition.Message = fmt.Sprintf("%s, %d of them generated", countText(c.total, "MeshService"), c.generated)
+		if len(c.blocked) > 0 {
+			condition.Reason = kumav1alpha1.ReasonUnmanaged
+		}
+	}
+	if text := c.blockedText(); text != "" && mode != kumav1alpha1.ModeDisabled {
+		condition.Message += "; " + text
 	}
 	return condition
 }
@@ -187,12 +208,13 @@ func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 // nextMode is the mode for the status, from which Mesh.ModeInForce decides what proxies get. A mesh leaves Disabled when all
 // MeshServices are generated or generation has stalled, so that proxies change once. Exclusive starts when nothing is
 // missing and nobody is stranded, since it removes the tags; it is not left for a new Service, which would bring all tags back.
+// Blocked ones do not count: anybody who may write MeshServices in one namespace could hold back the whole mesh.
 func (c *generationStatus) nextMode(mesh *kumav1alpha1.Mesh, stalled bool) kumav1alpha1.Mode {
 	mode, was := mesh.Mode(), mesh.Status.Mode
 	if mode != kumav1alpha1.ModeDisabled && was == kumav1alpha1.ModeDisabled && len(c.pending) > 0 && !stalled {
 		return kumav1alpha1.ModeDisabled
 	}
-	if mode != kumav1alpha1.ModeExclusive || len(c.pending)+len(c.blocked)+len(c.nameless)+len(c.stranded) == 0 {
+	if mode != kumav1alpha1.ModeExclusive || len(c.pending)+len(c.nameless)+len(c.stranded) == 0 {
 		return mode
 	}
 	if was == mode && (mesh.Status.ObservedGeneration == mesh.Generation || len(c.pending) == 0) {

@@ -71,6 +71,15 @@ func (r *reconciler) namespace(ctx context.Context, name string) (metav1.Object,
 	return namespace, client.IgnoreNotFound(err)
 }
 
+// rulesOf returns the rules of a namespace; there are none in universal.
+func (r *reconciler) rulesOf(ctx context.Context, name string) (desired.NamespaceRules, error) {
+	if r.IsUniversal() || name == r.SystemNamespace {
+		return desired.NamespaceRules{}, nil
+	}
+	namespace, err := r.namespace(ctx, name)
+	return desired.RulesOf(namespace), err
+}
+
 func metadataOf(apiVersion, kind string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}
 }
@@ -176,13 +185,14 @@ func (r *reconciler) policiesOf(ctx context.Context, mesh string) ([]policy.Poli
 
 // destinationsOf returns all destinations that policies of a mesh can refer to, and false until its tags are recorded.
 func (r *reconciler) destinationsOf(ctx context.Context, mesh string) (all []model.Destination, known bool, err error) {
-	var record corev1.ConfigMap
-	err = r.cache.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.VIPConfigMap(mesh)}, &record, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, false, client.IgnoreNotFound(err)
+	shards, err := r.vipShards(ctx, r.cache, mesh)
+	if err != nil || shards[0].UID == "" {
+		return nil, false, err
 	}
-	for service := range record.Data {
-		all = append(all, model.Destination{Target: model.Target{Key: model.TagKey(service)}})
+	for _, shard := range shards {
+		for service := range shard.Data {
+			all = append(all, model.Destination{Target: model.Target{Key: model.TagKey(service)}})
+		}
 	}
 	of := []client.ListOption{client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy}
 	var services kumav1alpha1.MeshServiceList
@@ -210,6 +220,32 @@ func (r *reconciler) destinationsOf(ctx context.Context, mesh string) (all []mod
 	return all, true, nil
 }
 
+// vipShards returns the ConfigMaps that record the VIPs of a mesh, each at its number; those that are missing are empty.
+func (r *reconciler) vipShards(ctx context.Context, reader client.Reader, mesh string) ([]*corev1.ConfigMap, error) {
+	var list corev1.ConfigMapList
+	labels := client.MatchingLabels{kumav1alpha1.LabelMesh: mesh, kumav1alpha1.LabelManagedBy: kumav1alpha1.ManagedBy}
+	if err := reader.List(ctx, &list, client.InNamespace(r.SystemNamespace), labels, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	all := []*corev1.ConfigMap{{}}
+	for i := range list.Items {
+		shard, found := desired.ShardOf(list.Items[i].Name, mesh)
+		if !found {
+			continue
+		}
+		for len(all) <= shard {
+			all = append(all, &corev1.ConfigMap{})
+		}
+		all[shard] = &list.Items[i]
+	}
+	if all[0].UID != "" {
+		return all, nil
+	}
+	// Somebody may have removed its labels.
+	first := client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.VIPConfigMap(mesh)}
+	return all, client.IgnoreNotFound(reader.Get(ctx, first, all[0]))
+}
+
 func (r *reconciler) destination(kind model.Kind, object client.Object, port kumav1alpha1.Port) model.Destination {
 	id := desired.IdentityOf(object, r.ZoneInfo)
 	if kind == model.MeshMultiZoneService {
@@ -228,10 +264,17 @@ func (r *reconciler) destination(kind model.Kind, object client.Object, port kum
 func (r *reconciler) localTags(ctx context.Context, mesh string) (all []string, err error) {
 	var dataplanes kumav1alpha1.DataplaneList
 	err = r.cache.List(ctx, &dataplanes, client.MatchingFields{byMesh: mesh}, client.UnsafeDisableDeepCopy)
-	for i := range dataplanes.Items {
-		all = append(all, desired.ServicesOf(&dataplanes.Items[i], r.ZoneInfo)...)
+	if err != nil {
+		return nil, err
 	}
-	return all, err
+	for i := range dataplanes.Items {
+		rules, err := r.rulesOf(ctx, dataplanes.Items[i].Namespace)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, desired.ServicesOf(&dataplanes.Items[i], rules, r.ZoneInfo)...)
+	}
+	return all, nil
 }
 
 // servedTags returns the values of kuma.io/service that are served in a mesh, in all zones.
@@ -264,9 +307,9 @@ func (r *reconciler) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshS
 	if err != nil {
 		return nil, false, err
 	}
-	var named *kumav1alpha1.Dataplane
+	var named *corev1.Pod
 	if ref := service.Spec.Selector.DataplaneRef; ref != nil && behind != nil && desired.IsHeadless(behind) {
-		if named, err = kube.GetIfExists(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}, &kumav1alpha1.Dataplane{}); err != nil {
+		if named, err = kube.GetIfExists(ctx, r.cache, client.ObjectKey{Namespace: service.Namespace, Name: ref.Name}, &corev1.Pod{}); err != nil {
 			return nil, false, err
 		}
 	}

@@ -41,8 +41,10 @@ func (r *reconciler) allPods(ctx context.Context, _ client.Object) []reconcile.R
 	return r.requests(ctx, &corev1.PodList{})
 }
 
+// podsOfNamespace returns the pods of a namespace, and the Dataplanes that somebody wrote there.
 func (r *reconciler) podsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return r.requests(ctx, &corev1.PodList{}, client.InNamespace(namespace.GetName()))
+	in := client.InNamespace(namespace.GetName())
+	return append(r.requests(ctx, &corev1.PodList{}, in), r.requests(ctx, &kumav1alpha1.DataplaneList{}, in)...)
 }
 
 // reconcilePod creates, updates or deletes the Dataplane of a pod.
@@ -54,7 +56,7 @@ func (r *reconciler) reconcilePod(ctx context.Context, request reconcile.Request
 	}
 	exists := err == nil
 	if exists && !desired.IsGeneratedDataplane(&there) {
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, r.warnOfRefusals(ctx, &there)
 	}
 	want, err := r.desiredDataplane(ctx, request.NamespacedName, &there)
 	switch {
@@ -73,16 +75,31 @@ func (r *reconciler) reconcilePod(ctx context.Context, request reconcile.Request
 	return reconcile.Result{}, r.update(ctx, &there, now)
 }
 
+// warnOfRefusals records what is ignored of a Dataplane that somebody wrote.
+func (r *reconciler) warnOfRefusals(ctx context.Context, dataplane *kumav1alpha1.Dataplane) error {
+	rules, err := r.rulesOf(ctx, dataplane.Namespace)
+	if err != nil {
+		return err
+	}
+	r.warnOnce(dataplane, kumav1alpha1.ReasonNotAllowed, "join", refusalsText(desired.RefusalsOf(dataplane, rules, r.ZoneInfo)))
+	return nil
+}
+
 // desiredDataplane returns the Dataplane of a pod, nil if it should have none.
 func (r *reconciler) desiredDataplane(ctx context.Context, key client.ObjectKey, there *kumav1alpha1.Dataplane) (*kumav1alpha1.Dataplane, error) {
 	var pod corev1.Pod
 	if err := r.cache.Get(ctx, key, &pod, client.UnsafeDisableDeepCopy); err != nil {
 		r.events.Forget(isAbout("Pod", key))
+		r.events.Forget(isAbout(kumav1alpha1.DataplaneKind, key))
 		return nil, client.IgnoreNotFound(err)
 	}
 	namespace, err := r.namespace(ctx, pod.Namespace)
 	if err != nil || !desired.HasProxy(&pod, namespace) {
 		return nil, err
+	}
+	if mesh := desired.RefusedMesh(&pod, namespace, r.ZoneInfo); mesh != "" {
+		r.warnOnce(&pod, kumav1alpha1.ReasonNotAllowed, "join", desired.RefusedMeshText("pod", pod.Namespace, mesh, desired.RulesOf(namespace)))
+		return nil, nil
 	}
 	if _, found, err := r.modeOf(ctx, desired.MeshOfWorkload(&pod, namespace)); err != nil || !found {
 		return nil, err

@@ -57,12 +57,12 @@ func applyStatus[S any](ctx context.Context, c client.Client, there client.Objec
 
 func setCondition(object addressable, kind string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&object.ServiceStatus().Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: object.GetGeneration(),
+		Type: kind, Status: status, Reason: reason, Message: truncate(message), ObservedGeneration: object.GetGeneration(),
 	})
 }
 
-// vipsCondition reports values without a VIP.
-func vipsCondition(outcome desired.Allocation, ranges desired.Ranges) metav1.Condition {
+// vipsCondition reports values without a VIP. The share is that of one namespace.
+func vipsCondition(outcome desired.Allocation, ranges desired.Ranges, share int) metav1.Condition {
 	c := metav1.Condition{Type: kumav1alpha1.ConditionVIPs, Status: metav1.ConditionFalse}
 	switch {
 	case len(outcome.Unallocated) > 0:
@@ -73,6 +73,10 @@ func vipsCondition(outcome desired.Allocation, ranges desired.Ranges) metav1.Con
 		c.Reason = ReasonInvalidValue
 		c.Message = fmt.Sprintf("%s of kuma.io/service not valid, so without a VIP: %s; use letters, digits, '-', '_' and '.' only",
 			countText(len(outcome.Invalid), "value"), namesText(outcome.Invalid))
+	case len(outcome.OverShare) > 0:
+		c.Reason = kumav1alpha1.ReasonShareExhausted
+		c.Message = fmt.Sprintf("a namespace may have %d VIPs: %s of kuma.io/service without a VIP: %s; set a higher --mesh-namespace-vips (chart: mesh.namespaceVIPs), or remove unused values",
+			share, countText(len(outcome.OverShare), "value"), namesText(outcome.OverShare))
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, kumav1alpha1.ReasonAllocated, "every value of kuma.io/service has a VIP"
 	}
@@ -103,9 +107,13 @@ func resolvedCondition(findings []policy.Finding, mode kumav1alpha1.Mode) metav1
 	return c
 }
 
+// maxEvent bounds the text of an event; the API server takes 1024 bytes.
+const maxEvent = 1000
+
 // truncate bounds the message of a condition.
-func truncate(message string) string {
-	const most = 2000
+func truncate(message string) string { return truncateTo(message, 2000) }
+
+func truncateTo(message string, most int) string {
 	if len(message) <= most {
 		return message
 	}
@@ -119,13 +127,33 @@ func countText(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// namesText lists the first names.
+// namesText lists the first names, of which tenants choose some at any length.
 func namesText(names []string) string {
-	const enough = 5
-	if len(names) <= enough {
-		return strings.Join(names, ", ")
+	const enough, longest = 5, 253
+	var first []string
+	for _, name := range names[:min(enough, len(names))] {
+		first = append(first, truncateTo(name, longest))
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:enough], ", "), len(names)-enough)
+	text := strings.Join(first, ", ")
+	if more := len(names) - len(first); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// maxRefusals bounds the refusals of an event.
+const maxRefusals = 2
+
+// refusalsText lists the first refusals of a Dataplane.
+func refusalsText(refusals []desired.Refusal) string {
+	var lines []string
+	for _, one := range refusals[:min(maxRefusals, len(refusals))] {
+		lines = append(lines, one.Field+": "+one.Message)
+	}
+	if more := len(refusals) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "; ")
 }
 
 func objectName(object client.Object) string {
@@ -135,6 +163,6 @@ func objectName(object client.Object) string {
 // warnOnce records a warning about an object, unless it repeats the last one. An empty text forgets that.
 func (r *reconciler) warnOnce(object client.Object, reason, action, text string) {
 	if r.events.IsNew(subjectOf(object), text) {
-		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, reason, action, "%s", text)
+		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, reason, action, "%s", truncateTo(text, maxEvent))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -46,7 +47,8 @@ func (r *reconciler) setupStatuses(mgr ctrl.Manager) error {
 		Watches(&kumav1alpha1.Dataplane{}, kube.EnqueueAfter(statusDebounce, r.meshServicesSelecting)).
 		Watches(&kumav1alpha1.HostnameGenerator{}, handler.EnqueueRequestsFromMapFunc(r.allServices))
 	if !r.IsUniversal() {
-		b = b.Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.meshServicesOf))
+		b = b.Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.meshServicesOf)).
+			WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.allServices), builder.WithPredicates(rulesChanged))
 	}
 	if r.Connections != nil {
 		b = b.WatchesRawSource(source.Func(r.watchConnections))
@@ -80,7 +82,9 @@ func (r *reconciler) reconcileMeshService(ctx context.Context, key client.Object
 		if err != nil {
 			return err
 		}
-		r.countProxies(now, dataplanes)
+		if err := r.countProxies(ctx, now, dataplanes); err != nil {
+			return err
+		}
 	}
 	addresses, own, err := r.clusterIPs(ctx, now)
 	switch {
@@ -126,26 +130,46 @@ func (r *reconciler) reconcileMultiZone(ctx context.Context, key client.ObjectKe
 	slices.SortFunc(now.Status.MeshServices, func(a, b kumav1alpha1.MatchedMeshService) int {
 		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	var zones []string
+	for _, service := range now.Status.MeshServices {
+		zones = append(zones, service.Zone)
+	}
+	boundMatched(now)
 	if err := r.allocateVIP(ctx, now); err != nil {
 		return err
 	}
 	if err := r.assignHostnames(ctx, now); err != nil {
 		return err
 	}
-	var zones []string
-	for _, service := range now.Status.MeshServices {
-		zones = append(zones, service.Zone)
-	}
 	desired.SetColumns(now.ServiceStatus(), zones)
 	return applyStatus(ctx, r.client, &there, there.Status, now.Status, now.Status)
 }
 
+// maxMatched bounds the MeshServices in the status of a MeshMultiZoneService.
+const maxMatched = 250
+
+// boundMatched keeps the first MeshServices of a status, and says how many there are.
+func boundMatched(multiZone *kumav1alpha1.MeshMultiZoneService) {
+	matched := len(multiZone.Status.MeshServices)
+	if matched <= maxMatched {
+		meta.RemoveStatusCondition(&multiZone.Status.Conditions, kumav1alpha1.ConditionResolved)
+		return
+	}
+	multiZone.Status.MeshServices = multiZone.Status.MeshServices[:maxMatched]
+	setCondition(multiZone, kumav1alpha1.ConditionResolved, metav1.ConditionTrue, kumav1alpha1.ReasonTruncated,
+		fmt.Sprintf("the selector matches %d MeshServices, of which status.meshServices lists the first %d; calls go to all of them", matched, maxMatched))
+}
+
 // countProxies counts the proxies of a MeshService, and reports port conflicts.
-func (r *reconciler) countProxies(service *kumav1alpha1.MeshService, dataplanes []*kumav1alpha1.Dataplane) {
+func (r *reconciler) countProxies(ctx context.Context, service *kumav1alpha1.MeshService, dataplanes []*kumav1alpha1.Dataplane) error {
 	proxies := kumav1alpha1.DataplaneProxies{}
 	others := false
 	for _, dataplane := range dataplanes {
-		serves, healthy, foreign := desired.Serves(service, dataplane, r.ZoneInfo)
+		rules, err := r.rulesOf(ctx, dataplane.Namespace)
+		if err != nil {
+			return err
+		}
+		serves, healthy, foreign := desired.Serves(service, dataplane, rules, r.ZoneInfo)
 		others = others || foreign
 		if !serves {
 			continue
@@ -166,13 +190,14 @@ func (r *reconciler) countProxies(service *kumav1alpha1.MeshService, dataplanes 
 	}
 	if !r.IsUniversal() || !desired.IsGenerated(service, r.ZoneInfo) {
 		meta.RemoveStatusCondition(&service.Status.Conditions, kumav1alpha1.ConditionPortsAgree)
-		return
+		return nil
 	}
 	if _, conflict := desired.UniversalPorts(service.Spec.Selector.DataplaneTags[kumav1alpha1.TagService], dataplanes); conflict != "" {
 		setCondition(service, kumav1alpha1.ConditionPortsAgree, metav1.ConditionFalse, kumav1alpha1.ReasonPortConflict, conflict)
-		return
+		return nil
 	}
 	setCondition(service, kumav1alpha1.ConditionPortsAgree, metav1.ConditionTrue, kumav1alpha1.ReasonPortsAgree, "all Dataplanes serve the same ports")
+	return nil
 }
 
 // meshServicesSelecting returns the MeshServices that a Dataplane serves.

@@ -76,6 +76,10 @@ func (r *reconciler) reconcileService(ctx context.Context, request reconcile.Req
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	refused, err := r.refusedMesh(ctx, &service)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	var have kumav1alpha1.MeshServiceList
 	if err := r.client.List(ctx, &have, client.InNamespace(service.Namespace), client.MatchingFields{byOwner: service.Name}); err != nil {
 		return reconcile.Result{}, err
@@ -91,13 +95,30 @@ func (r *reconciler) reconcileService(ctx context.Context, request reconcile.Req
 		}
 		errs = append(errs, err)
 	}
-	r.warnOnce(&service, kumav1alpha1.ReasonUnmanaged, "generate", blocked)
+	reason := kumav1alpha1.ReasonUnmanaged
+	if refused != "" {
+		reason, blocked = kumav1alpha1.ReasonNotAllowed, refused
+	}
+	r.warnOnce(&service, reason, "generate", blocked)
 	for i := range have.Items {
 		if one := &have.Items[i]; !wanted[one.Name] && desired.IsGenerated(one, r.ZoneInfo) {
 			errs = append(errs, r.delete(ctx, one))
 		}
 	}
 	return reconcile.Result{}, errors.Join(errs...)
+}
+
+// refusedMesh says that a Service names a mesh that it may not join; it is empty if it may.
+func (r *reconciler) refusedMesh(ctx context.Context, service *corev1.Service) (string, error) {
+	namespace, err := r.namespace(ctx, service.Namespace)
+	if err != nil || !desired.IsInMesh(service, namespace) {
+		return "", err
+	}
+	mesh := desired.RefusedMesh(service, namespace, r.ZoneInfo)
+	if mesh == "" {
+		return "", nil
+	}
+	return desired.RefusedMeshText("Service", service.Namespace, mesh, desired.RulesOf(namespace)), nil
 }
 
 func (r *reconciler) desiredMeshServices(ctx context.Context, service *corev1.Service) ([]*kumav1alpha1.MeshService, error) {

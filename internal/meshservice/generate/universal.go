@@ -34,9 +34,14 @@ func serviceRequest(mesh, service string) reconcile.Request {
 }
 
 // servicesOfDataplane returns the values of kuma.io/service that a Dataplane serves.
-func (r *reconciler) servicesOfDataplane(_ context.Context, object client.Object) []reconcile.Request {
+func (r *reconciler) servicesOfDataplane(ctx context.Context, object client.Object) []reconcile.Request {
+	rules, err := r.rulesOf(ctx, object.GetNamespace())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "get the namespace of a Dataplane", "dataplane", object.GetName())
+		return nil
+	}
 	var all []reconcile.Request
-	for _, service := range desired.ServicesOf(object.(*kumav1alpha1.Dataplane), r.ZoneInfo) {
+	for _, service := range desired.ServicesOf(object.(*kumav1alpha1.Dataplane), rules, r.ZoneInfo) {
 		all = append(all, serviceRequest(desired.MeshOf(object), service))
 	}
 	return all

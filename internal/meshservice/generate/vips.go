@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -33,6 +34,9 @@ func (r *reconciler) setupVIPs(mgr ctrl.Manager) error {
 		Watches(&kumav1alpha1.Dataplane{}, r.enqueueTagChanges(r.servicesOfDataplane)).
 		Watches(&kumav1alpha1.ZoneIngress{}, r.enqueueTagChanges(r.ingressTags)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(meshOf))
+	if !r.IsUniversal() {
+		b = b.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.allMeshes), builder.WithPredicates(rulesChanged))
+	}
 	return complete(b, "Dataplanes and ZoneIngresses", r.reconcileVIPs)
 }
 
@@ -74,16 +78,17 @@ func (r *reconciler) enqueueTagChanges(of handler.MapFunc) handler.EventHandler 
 
 // hasVIP says whether a value has a VIP that is not about to expire: another pod of the service then changes nothing.
 func (r *reconciler) hasVIP(ctx context.Context, mesh, service string) bool {
-	var record corev1.ConfigMap
-	err := r.cache.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.VIPConfigMap(mesh)}, &record, client.UnsafeDisableDeepCopy)
-	return err == nil && record.Data[service] != "" && record.Annotations[annotationGone] == ""
+	shards, err := r.vipShards(ctx, r.cache, mesh)
+	return err == nil && slices.ContainsFunc(shards, func(shard *corev1.ConfigMap) bool { return shard.Data[service] != "" }) &&
+		!slices.ContainsFunc(shards, func(shard *corev1.ConfigMap) bool { return shard.Annotations[annotationGone] != "" })
 }
 
 // isServed says whether another Dataplane serves a value.
 func (r *reconciler) isServed(ctx context.Context, mesh, service string) bool {
 	left, err := r.dataplanesWith(ctx, pair(mesh, kumav1alpha1.TagService, service))
 	return err == nil && slices.ContainsFunc(left, func(d *kumav1alpha1.Dataplane) bool {
-		return slices.Contains(desired.ServicesOf(d, r.ZoneInfo), service)
+		rules, err := r.rulesOf(ctx, d.Namespace)
+		return err == nil && slices.Contains(desired.ServicesOf(d, rules, r.ZoneInfo), service)
 	})
 }
 
@@ -99,14 +104,17 @@ func (r *reconciler) reconcileVIPs(ctx context.Context, request reconcile.Reques
 		return reconcile.Result{}, err
 	}
 	// Read from the API server: a VIP must never be allocated twice.
-	record := &corev1.ConfigMap{}
-	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.SystemNamespace, Name: desired.VIPConfigMap(mesh.Name)}, record)
-	if client.IgnoreNotFound(err) != nil {
+	recorded, err := r.vipShards(ctx, r.live, mesh.Name)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
-	outcome := readVIPs(record).Allocate(wanted, r.Ranges.Tags, r.Grace, r.now())
-	condition := vipsCondition(outcome, r.Ranges)
-	switch err := r.applyVIPs(ctx, &mesh, record, outcome.TagVIPs); {
+	shards := make([]desired.TagVIPs, len(recorded))
+	for i, shard := range recorded {
+		shards[i] = readVIPs(shard)
+	}
+	outcome := desired.MergeShards(shards).Allocate(wanted, r.Ranges.Tags, r.share(r.Ranges.Tags), r.Grace, r.now())
+	condition := vipsCondition(outcome, r.Ranges, r.share(r.Ranges.Tags))
+	switch err := r.applyVIPs(ctx, &mesh, recorded, outcome.Shards(shards)); {
 	case apierrors.IsNotFound(err):
 		condition.Status, condition.Reason = metav1.ConditionFalse, ReasonNoNamespace
 		condition.Message = fmt.Sprintf("namespace %s, in which VIPs are recorded, does not exist: create the namespace, or set another one with --mesh-namespace", r.SystemNamespace)
@@ -116,6 +124,14 @@ func (r *reconciler) reconcileVIPs(ctx context.Context, request reconcile.Reques
 	}
 	_, err = meshstatus.Apply(ctx, r.client, &mesh, meshstatus.VIPs, condition, nil)
 	return reconcile.Result{RequeueAfter: outcome.RequeueAfter}, client.IgnoreNotFound(err)
+}
+
+// share is how many VIPs of a range one namespace may have; 0 is no limit, in universal.
+func (r *reconciler) share(from netip.Prefix) int {
+	if r.IsUniversal() {
+		return 0
+	}
+	return desired.ShareOf(from, r.NamespaceVIPs)
 }
 
 func readVIPs(record *corev1.ConfigMap) desired.TagVIPs {

@@ -3,6 +3,7 @@ package meshstatus
 
 import (
 	"context"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,12 +22,18 @@ const (
 	Served     = "fairlead/meshservice-served"
 )
 
+// maxMessage bounds the message of a condition, for which the API server takes 32 KiB: tenants choose some of the names in it.
+const maxMessage = 4000
+
 // Apply applies the part of an owner if it differs: a condition, and the fields that set, unless nil, sets. A Mesh that has
 // changed since it was read is a conflict: the part may depend on what has changed.
 func Apply(ctx context.Context, c client.Client, mesh *kumav1alpha1.Mesh, owner string, condition metav1.Condition, set func(*kumav1alpha1.MeshStatus)) (changed bool, err error) {
 	var part kumav1alpha1.MeshStatus
 	whole := mesh.Status.DeepCopy()
 	condition.ObservedGeneration = mesh.Generation
+	if len(condition.Message) > maxMessage {
+		condition.Message = strings.ToValidUTF8(condition.Message[:maxMessage], "") + "..."
+	}
 	meta.SetStatusCondition(&whole.Conditions, condition)
 	part.Conditions = []metav1.Condition{*meta.FindStatusCondition(whole.Conditions, condition.Type)}
 	if set != nil {

@@ -93,6 +93,18 @@ func ParseKubernetesTag(tag string) (name, namespace string, port uint32, ok boo
 	return parts[0], parts[1], uint32(number), true
 }
 
+// NamespaceOfTag is the namespace that owns the value of a tag kuma.io/service, by its form: NAME_NAMESPACE_svc_PORT, or
+// NAME_NAMESPACE_svc of pods without a Service. It is empty for any other value.
+func NamespaceOfTag(tag string) string {
+	if _, namespace, _, ok := ParseKubernetesTag(tag); ok {
+		return namespace
+	}
+	if parts := strings.Split(tag, "_"); len(parts) == 3 && parts[0] != "" && parts[2] == "svc" {
+		return parts[1]
+	}
+	return ""
+}
+
 // NamesTag says whether the name in a reference to a MeshService, without section and port, is the value of a tag. With a
 // namespace it is the name of an object, unless no object can have it.
 func NamesTag(name string, namespaced bool) bool {

@@ -181,23 +181,23 @@ func TestStoryModes(t *testing.T) {
 	s.checkout.reaches(t, []string{tag, cluster}, nil)
 	s.checkout.answeredFrom(t, cluster, map[string]int{east: 1})
 
-	// A Service with the name of a hand-made MeshService: the MeshService is not overwritten, and the Mesh reports it.
+	// A Service with the name of a hand-made MeshService: the MeshService is not overwritten, the Mesh reports it and goes on without.
 	named := service("mine")
 	s.create(t, named)
 	mesh := s.meshObject()
 	s.until(t, mesh, func() error {
-		return harness.CheckCondition(mesh.Status.Conditions, kumav1alpha1.ConditionGenerated, metav1.ConditionFalse, kumav1alpha1.ReasonUnmanaged, s.namespace+"/mine")
+		return harness.CheckCondition(mesh.Status.Conditions, kumav1alpha1.ConditionGenerated, metav1.ConditionTrue, kumav1alpha1.ReasonUnmanaged, s.namespace+"/mine")
 	})
 	if err := s.read(t.Context(), mine); err != nil || mine.Generation != 1 || mine.Labels[kumav1alpha1.LabelManagedBy] != "" {
 		t.Errorf("the one made by hand: %v, it became %+v", err, mine)
-	}
-	if err := s.Delete(t.Context(), named); err != nil {
-		t.Fatal(err)
 	}
 
 	s.setMode(t, kumav1alpha1.ModeExclusive)
 	for _, p := range []*proxy{s.cart, s.checkout} {
 		p.reaches(t, []string{cluster}, []string{tag})
+	}
+	if err := s.Delete(t.Context(), named); err != nil {
+		t.Fatal(err)
 	}
 
 	// Back: what was generated goes, and only that.

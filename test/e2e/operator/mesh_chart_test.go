@@ -39,7 +39,7 @@ func TestChartMesh(t *testing.T) {
 	}
 	where := []string{
 		"--mesh-environment=kubernetes", "--mesh-zone=default", "--mesh-namespace=kuma-system",
-		"--mesh-service-cidr=241.0.0.0/8", "--mesh-tag-cidr=240.0.0.0/8", "--mesh-service-grace=1m",
+		"--mesh-service-cidr=241.0.0.0/8", "--mesh-tag-cidr=240.0.0.0/8", "--mesh-namespace-vips=0", "--mesh-service-grace=1m",
 	}
 	for name, c := range map[string]struct {
 		values map[string]any
@@ -55,11 +55,11 @@ func TestChartMesh(t *testing.T) {
 		"universal": {
 			meshValues(map[string]any{
 				"environment": "universal", "zone": "east", "namespace": "mesh", "serviceGrace": "5s",
-				"serviceCIDR": "10.1.0.0/16", "tagCIDR": "10.2.0.0/16", "serving": serving(map[string]any{"port": 6000, "clientCAConfigMap": "authority"}),
+				"serviceCIDR": "10.1.0.0/16", "tagCIDR": "10.2.0.0/16", "namespaceVIPs": 100, "serving": serving(map[string]any{"port": 6000, "clientCAConfigMap": "authority"}),
 			}, "meshservice"),
 			slices.Concat([]string{
 				"--mesh-environment=universal", "--mesh-zone=east", "--mesh-namespace=mesh",
-				"--mesh-service-cidr=10.1.0.0/16", "--mesh-tag-cidr=10.2.0.0/16", "--mesh-service-grace=5s", "--mesh-bind-address=:6000",
+				"--mesh-service-cidr=10.1.0.0/16", "--mesh-tag-cidr=10.2.0.0/16", "--mesh-namespace-vips=100", "--mesh-service-grace=5s", "--mesh-bind-address=:6000",
 			}, served[1:], []string{"--mesh-client-ca-file=/etc/fairlead/mesh-ca/ca.crt"}),
 			map[string]string{"mesh-certificate": "proxies", "mesh-ca": "authority"},
 		},

@@ -20,19 +20,22 @@ func TestOwnAddresses(t *testing.T) {
 	generated := MeshServicesOf(service, injected(), nil, onKubernetes)[0]
 	ofPod := MeshServicesOf(headless, injected(), []*corev1.Pod{makePod("cart-0", "cart")}, onKubernetes)[0]
 	theirs := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Name: "cart", Namespace: service.Namespace}}
-	dataplane := &kumav1alpha1.Dataplane{}
-	dataplane.Spec.Networking.Address = "10.0.0.9"
+	pod, hostNetwork, finished := makePod("cart-0", "cart"), makePod("cart-0", "cart"), makePod("cart-0", "cart")
+	hostNetwork.Spec.HostNetwork, finished.Status.Phase = true, corev1.PodFailed
 	for name, c := range map[string]struct {
 		of     *kumav1alpha1.MeshService
 		behind *corev1.Service
-		named  *kumav1alpha1.Dataplane
+		named  *corev1.Pod
 		want   []string
 		own    bool
 	}{
 		"of its Service":                     {generated, service, nil, []string{"10.96.0.7", "fd00::7"}, true},
 		"of a Service without any yet":       {generated, pending, nil, nil, true},
 		"of a Service that is gone":          {generated, nil, nil, nil, true},
-		"of its pod":                         {ofPod, headless, dataplane, []string{"10.0.0.9"}, true},
+		"of its pod":                         {ofPod, headless, pod, []string{"10.1.0.1"}, true},
+		"of a pod with that of its node":     {ofPod, headless, hostNetwork, nil, true},
+		"of a finished pod":                  {ofPod, headless, finished, nil, true},
+		"of another's pod":                   {ofPod, headless, makePod("cart-0", "other"), nil, true},
 		"of a pod that is gone":              {ofPod, headless, nil, nil, true},
 		"somebody's, beside a Service":       {theirs, service, nil, []string{"10.96.0.7", "fd00::7"}, true},
 		"somebody's, beside a headless one":  {theirs, headless, nil, nil, false},

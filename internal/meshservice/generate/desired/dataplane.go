@@ -29,12 +29,14 @@ func HasProxy(pod *corev1.Pod, namespace metav1.Object) bool {
 	switch {
 	case IsIgnored(pod), IsIgnored(namespace), isOff(injection), !IsInjected(namespace) && !isOn(injection):
 		return false
-	case pod.Spec.HostNetwork, pod.Status.PodIP == "":
-		return false
-	default:
-		// The address of a finished pod is reused.
-		return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 	}
+	return hasOwnAddress(pod)
+}
+
+// hasOwnAddress says whether a pod has an address that no other pod has: that of a finished pod is reused.
+func hasOwnAddress(pod *corev1.Pod) bool {
+	return !pod.Spec.HostNetwork && pod.Status.PodIP != "" &&
+		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
 // Selects says whether a Service selects a pod.
@@ -43,12 +45,12 @@ func Selects(service *corev1.Service, pod *corev1.Pod) bool {
 		labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
 }
 
-// DataplaneOf returns the Dataplane of a pod with these Services, nil if it has none. The consumer is its workload as
+// DataplaneOf returns the Dataplane of a pod with these Services, nil if it has none or names a mesh that it may not join. The consumer is its workload as
 // Kind/name. An error reports malformed annotations: the reach of the existing Dataplane is kept.
 func DataplaneOf(pod *corev1.Pod, namespace metav1.Object, services []*corev1.Service, consumer string, there *kumav1alpha1.Dataplane,
 	where ZoneInfo,
 ) (*kumav1alpha1.Dataplane, error) {
-	if !HasProxy(pod, namespace) {
+	if !HasProxy(pod, namespace) || RefusedMesh(pod, namespace, where) != "" {
 		return nil, nil
 	}
 	mesh := MeshOfWorkload(pod, namespace)

@@ -17,10 +17,11 @@ import (
 type named struct{ Name, DisplayName, Namespace, Zone, Mesh string }
 
 // Addresses returns the addresses that the HostnameGenerators give a service, in the order of their names, and the reason and text
-// of a problem with any. The owner of a hostname is the older service that has it, empty if there is none.
-func Addresses(service metav1.Object, generators []*kumav1alpha1.HostnameGenerator, where ZoneInfo, owner func(hostname string) string) (
-	addresses []kumav1alpha1.Address, reason, problem string,
-) {
+// of a problem with any. The owner of a hostname is the service that has it by precedence, empty if there is none. The rules are
+// those of the namespace of the service; it keeps hostnames that it has already.
+func Addresses(service metav1.Object, has []kumav1alpha1.Address, generators []*kumav1alpha1.HostnameGenerator, rules NamespaceRules, where ZoneInfo,
+	owner func(hostname string) string,
+) (addresses []kumav1alpha1.Address, reason, problem string) {
 	labels := LabelsOf(service, where)
 	_, multiZone := service.(*kumav1alpha1.MeshMultiZoneService)
 	byName := func(a, b *kumav1alpha1.HostnameGenerator) int { return strings.Compare(a.Name, b.Name) }
@@ -38,13 +39,20 @@ func Addresses(service metav1.Object, generators []*kumav1alpha1.HostnameGenerat
 			reason, problem = kumav1alpha1.ReasonBadTemplate, err.Error()
 			continue
 		}
+		named := func(a kumav1alpha1.Address) bool { return a.Hostname == hostname }
+		if !IsTrusted(service, where) && !rules.allowsHostname(hostname, service.GetNamespace()) && !slices.ContainsFunc(has, named) {
+			reason = kumav1alpha1.ReasonHostnameNotAllowed
+			problem = fmt.Sprintf("hostname %s is not one of namespace %s: use {{ .Namespace }} in the template of HostnameGenerator %s/%s, or add %s to the annotation %s of Namespace %s",
+				hostname, service.GetNamespace(), generator.Namespace, generator.Name, hostname, kumav1alpha1.AnnotationAllowedHostnames, service.GetNamespace())
+			continue
+		}
 		if older := owner(hostname); older != "" {
 			reason = kumav1alpha1.ReasonHostnameCollision
-			problem = fmt.Sprintf("hostname %s belongs to %s, which is older: change the template or the selector of HostnameGenerator %s/%s",
+			problem = fmt.Sprintf("hostname %s belongs to %s, which takes precedence: change the template or the selector of HostnameGenerator %s/%s",
 				hostname, older, generator.Namespace, generator.Name)
 			continue
 		}
-		if !slices.ContainsFunc(addresses, func(a kumav1alpha1.Address) bool { return a.Hostname == hostname }) {
+		if !slices.ContainsFunc(addresses, named) {
 			addresses = append(addresses, kumav1alpha1.Address{
 				Hostname: hostname, Origin: kumav1alpha1.OriginHostnameGenerator,
 				HostnameGeneratorRef: kumav1alpha1.HostnameGeneratorRef{CoreName: generator.Name + "." + generator.Namespace},

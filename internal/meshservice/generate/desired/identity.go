@@ -108,12 +108,20 @@ func ConsumerOf(pod metav1.Object, ownersOwner *metav1.OwnerReference) string {
 	return owner.Kind + "/" + owner.Name
 }
 
+// maxConsumer is the longest Kind/name of a workload: it is recorded for each switched consumer, and anybody who writes a Dataplane
+// writes the annotation.
+const maxConsumer = 63 + 1 + 253
+
 // ConsumerIn returns the workload of a Dataplane as namespace/Kind/name; in universal the name of the Dataplane.
 func ConsumerIn(dataplane *kumav1alpha1.Dataplane, where ZoneInfo) string {
 	if where.IsUniversal() {
 		return dataplane.Name
 	}
-	return dataplane.Namespace + "/" + cmp.Or(dataplane.Annotations[kumav1alpha1.AnnotationConsumer], kumav1alpha1.DataplaneKind+"/"+dataplane.Name)
+	consumer := dataplane.Annotations[kumav1alpha1.AnnotationConsumer]
+	if consumer == "" || len(consumer) > maxConsumer {
+		consumer = kumav1alpha1.DataplaneKind + "/" + dataplane.Name
+	}
+	return dataplane.Namespace + "/" + consumer
 }
 
 func nameOf(consumer string) string {

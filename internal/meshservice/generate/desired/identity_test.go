@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,5 +73,19 @@ func TestMeshOf(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// The annotation is written by anybody who writes a Dataplane, and recorded for each consumer.
+func TestConsumerIsBounded(t *testing.T) {
+	for text, want := range map[string]string{
+		"Deployment/cart": "shop/Deployment/cart", "": "shop/Dataplane/one", "Deployment/" + strings.Repeat("x", 500): "shop/Dataplane/one",
+	} {
+		dataplane := &kumav1alpha1.Dataplane{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "one", Annotations: map[string]string{kumav1alpha1.AnnotationConsumer: text},
+		}}
+		if got := ConsumerIn(dataplane, onKubernetes); got != want {
+			t.Errorf("%.20q is %s, want %s", text, got, want)
+		}
 	}
 }

@@ -45,7 +45,7 @@ func IsHeadless(service *corev1.Service) bool { return service.Spec.ClusterIP ==
 
 // MeshServicesOf returns the MeshServices of a Service: one, or one for each of these pods if it is headless.
 func MeshServicesOf(service *corev1.Service, namespace metav1.Object, pods []*corev1.Pod, where ZoneInfo) []*kumav1alpha1.MeshService {
-	if !IsInMesh(service, namespace) {
+	if !IsInMesh(service, namespace) || RefusedMesh(service, namespace, where) != "" {
 		return nil
 	}
 	if !IsHeadless(service) {

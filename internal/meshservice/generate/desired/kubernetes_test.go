@@ -73,12 +73,23 @@ func TestWhichServices(t *testing.T) {
 		"of a namespace with proxies": {func(*corev1.Service, *metav1.ObjectMeta) {}, "default"},
 		"of another namespace":        {func(_ *corev1.Service, n *metav1.ObjectMeta) { n.Labels = nil }, ""},
 		"of another namespace, with a mesh": {func(s *corev1.Service, n *metav1.ObjectMeta) {
-			n.Labels = nil
+			n.Labels, n.Annotations = nil, map[string]string{kumav1alpha1.AnnotationAllowedMeshes: "payments"}
 			s.Labels[kumav1alpha1.LabelMesh] = "payments"
 		}, "payments"},
 		"with a mesh of its own": {func(s *corev1.Service, n *metav1.ObjectMeta) {
+			n.Annotations = map[string]string{kumav1alpha1.AnnotationAllowedMeshes: "x, payments"}
 			n.Labels[kumav1alpha1.LabelMesh], s.Labels[kumav1alpha1.LabelMesh] = "other", "payments"
 		}, "payments"},
+		"with any mesh": {func(s *corev1.Service, n *metav1.ObjectMeta) {
+			n.Annotations = map[string]string{kumav1alpha1.AnnotationAllowedMeshes: "*"}
+			s.Labels[kumav1alpha1.LabelMesh] = "payments"
+		}, "payments"},
+		"with a mesh that its namespace may not use": {func(s *corev1.Service, n *metav1.ObjectMeta) {
+			s.Labels[kumav1alpha1.LabelMesh] = "payments"
+		}, ""},
+		"with the default mesh instead of that of its namespace": {func(s *corev1.Service, n *metav1.ObjectMeta) {
+			n.Labels[kumav1alpha1.LabelMesh], s.Labels[kumav1alpha1.LabelMesh] = "other", "default"
+		}, ""},
 		"with the mesh of its namespace": {func(_ *corev1.Service, n *metav1.ObjectMeta) { n.Labels[kumav1alpha1.LabelMesh] = "other" }, "other"},
 		"ignored": {func(s *corev1.Service, _ *metav1.ObjectMeta) {
 			s.Annotations = map[string]string{kumav1alpha1.AnnotationIgnore: "true"}

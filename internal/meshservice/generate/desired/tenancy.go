@@ -16,22 +16,13 @@ func IsTrusted(object metav1.Object, where ZoneInfo) bool {
 	return where.IsUniversal() || object.GetNamespace() == where.SystemNamespace
 }
 
-// ForeignTag returns the tag by which an inbound claims a service of another namespace, and that namespace. Such an inbound
-// is ignored: a tenant could receive the calls of another's service. The tag is empty for a valid inbound.
-func ForeignTag(dataplane metav1.Object, tags map[string]string, where ZoneInfo) (tag, namespace string) {
-	if IsTrusted(dataplane, where) {
-		return "", ""
+// HasPrecedence says whether a service keeps an address or hostname that another one claims too: one of the mesh owner before one
+// of a tenant, and then the older.
+func HasPrecedence(service, over metav1.Object, where ZoneInfo) bool {
+	if one, other := IsTrusted(service, where), IsTrusted(over, where); one != other {
+		return one
 	}
-	_, namespace, _, kubernetes := model.ParseKubernetesTag(tags[kumav1alpha1.TagService])
-	if kubernetes && namespace != dataplane.GetNamespace() {
-		return kumav1alpha1.TagService, namespace
-	}
-	// The selectors of generated MeshServices name the namespace.
-	namespace, written := tags[kumav1alpha1.LabelKubernetesNamespace]
-	if written && namespace != dataplane.GetNamespace() {
-		return kumav1alpha1.LabelKubernetesNamespace, namespace
-	}
-	return "", ""
+	return IsOlder(service, over)
 }
 
 // SelectorNamespace is the only namespace whose Dataplanes a MeshService may select, empty for all: a tenant could
@@ -79,9 +70,14 @@ func ProxyOf(dataplane *kumav1alpha1.Dataplane, where ZoneInfo) model.ProxyID {
 }
 
 // Serves says whether a MeshService selects a Dataplane, and whether that is healthy. Foreign says that the selector also
-// matches it in another namespace, in which the MeshService may not select.
-func Serves(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane, where ZoneInfo) (serves, healthy, foreign bool) {
+// matches it in another namespace, in which the MeshService may not select. The rules are those of the Dataplane's namespace.
+func Serves(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane, rules NamespaceRules, where ZoneInfo) (
+	serves, healthy, foreign bool,
+) {
 	selector, confined := service.Spec.Selector, SelectorNamespace(service, where)
+	if !IsTrusted(dataplane, where) && !rules.AllowsMesh(MeshOf(dataplane)) {
+		return false, false, false
+	}
 	if MeshOf(service) != MeshOf(dataplane) || selector.DataplaneRef == nil && len(selector.DataplaneTags) == 0 ||
 		selector.DataplaneRef != nil && (selector.DataplaneRef.Name != dataplane.Name || service.Namespace != dataplane.Namespace) {
 		return false, false, false
@@ -89,9 +85,8 @@ func Serves(service *kumav1alpha1.MeshService, dataplane *kumav1alpha1.Dataplane
 	for i := range dataplane.Spec.Networking.Inbound {
 		inbound := &dataplane.Spec.Networking.Inbound[i]
 		state := inbound.InForce()
-		claims, _ := ForeignTag(dataplane, inbound.Tags, where)
 		switch {
-		case claims != "" || state == kumav1alpha1.InboundIgnored || !model.MatchesAll(selector.DataplaneTags, inbound.Tags):
+		case RefusedTag(dataplane, inbound.Tags, rules, where) != "" || state == kumav1alpha1.InboundIgnored || !model.MatchesAll(selector.DataplaneTags, inbound.Tags):
 		case confined != "" && InboundNamespace(dataplane.Namespace, inbound.Tags) != confined:
 			foreign = true
 		default:

@@ -9,7 +9,9 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
-func TestOverreach(t *testing.T) {
+// A tenant serves only what is of the namespace, or what the Namespace allows.
+func TestRefusedTag(t *testing.T) {
+	allowing := RulesOf(&metav1.ObjectMeta{Name: "bank", Annotations: map[string]string{kumav1alpha1.AnnotationAllowedServices: "payments, backend_shop_svc_80"}})
 	universal := onKubernetes
 	universal.Environment = Universal
 	serves := func(service string) map[string]string { return map[string]string{kumav1alpha1.TagService: service} }
@@ -17,31 +19,44 @@ func TestOverreach(t *testing.T) {
 		where     ZoneInfo
 		namespace string
 		tags      map[string]string
+		rules     NamespaceRules
 		want      string
 	}{
-		"its own":                 {onKubernetes, "shop", serves("backend_shop_svc_80"), ""},
-		"another's":               {onKubernetes, "bank", serves("backend_shop_svc_80"), kumav1alpha1.TagService},
-		"of the owner":            {onKubernetes, onKubernetes.SystemNamespace, serves("backend_shop_svc_80"), ""},
-		"of nobody":               {onKubernetes, "bank", serves("backend"), ""},
-		"without a service":       {onKubernetes, "bank", nil, ""},
-		"in universal":            {universal, "bank", serves("backend_shop_svc_80"), ""},
-		"its own namespace":       {onKubernetes, "shop", map[string]string{kumav1alpha1.LabelKubernetesNamespace: "shop"}, ""},
-		"another's namespace":     {onKubernetes, "bank", map[string]string{kumav1alpha1.LabelKubernetesNamespace: "shop"}, kumav1alpha1.LabelKubernetesNamespace},
-		"a namespace of the mesh": {onKubernetes, onKubernetes.SystemNamespace, map[string]string{kumav1alpha1.LabelKubernetesNamespace: "shop"}, ""},
+		"its own":                 {where: onKubernetes, namespace: "shop", tags: serves("backend_shop_svc_80")},
+		"its own without a port":  {where: onKubernetes, namespace: "shop", tags: serves("cart_shop_svc")},
+		"another's":               {where: onKubernetes, namespace: "bank", tags: serves("backend_shop_svc_80"), want: kumav1alpha1.TagService},
+		"another's, no port":      {where: onKubernetes, namespace: "bank", tags: serves("cart_shop_svc"), want: kumav1alpha1.TagService},
+		"another's, allowed":      {where: onKubernetes, namespace: "bank", tags: serves("backend_shop_svc_80"), rules: allowing},
+		"of the owner":            {where: onKubernetes, namespace: onKubernetes.SystemNamespace, tags: serves("backend_shop_svc_80")},
+		"of a universal zone":     {where: onKubernetes, namespace: "bank", tags: serves("payments"), want: kumav1alpha1.TagService},
+		"of a zone, allowed":      {where: onKubernetes, namespace: "bank", tags: serves("payments"), rules: allowing},
+		"of a zone, not allowed":  {where: onKubernetes, namespace: "bank", tags: serves("orders"), rules: allowing, want: kumav1alpha1.TagService},
+		"without a service":       {where: onKubernetes, namespace: "bank"},
+		"in universal":            {where: universal, namespace: "bank", tags: serves("backend_shop_svc_80")},
+		"its own namespace":       {where: onKubernetes, namespace: "shop", tags: map[string]string{kumav1alpha1.LabelKubernetesNamespace: "shop"}},
+		"another's namespace":     {where: onKubernetes, namespace: "bank", tags: map[string]string{kumav1alpha1.LabelKubernetesNamespace: "shop"}, want: kumav1alpha1.LabelKubernetesNamespace},
+		"a namespace of the mesh": {where: onKubernetes, namespace: onKubernetes.SystemNamespace, tags: map[string]string{kumav1alpha1.LabelKubernetesNamespace: "shop"}},
+		"allowed, in another's": {
+			where: onKubernetes, namespace: "bank", rules: allowing, want: kumav1alpha1.LabelKubernetesNamespace,
+			tags: map[string]string{kumav1alpha1.TagService: "payments", kumav1alpha1.LabelKubernetesNamespace: "shop"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dataplane := &kumav1alpha1.Dataplane{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "one"}}
 			dataplane.Spec.Networking.Inbound = []kumav1alpha1.Inbound{{Port: 80, Tags: c.tags}}
-			tag, namespace := ForeignTag(dataplane, c.tags, c.where)
-			if tag != c.want || (namespace == "shop") != (c.want != "") {
-				t.Errorf("it claims %q of namespace %q, want %q", tag, namespace, c.want)
+			if tag := RefusedTag(dataplane, c.tags, c.rules, c.where); tag != c.want {
+				t.Errorf("%q is refused, want %q", tag, c.want)
+			}
+			refusals := RefusalsOf(dataplane, c.rules, c.where)
+			if len(refusals) > 0 != (c.want != "") || len(refusals) > 0 && refusals[0].Field != "spec.networking.inbound[0].tags["+c.want+"]" {
+				t.Errorf("refused is %+v", refusals)
 			}
 			service := c.tags[kumav1alpha1.TagService]
-			if got := len(ServicesOf(dataplane, c.where)) == 1; got != (service != "" && c.want == "") {
+			if got := len(ServicesOf(dataplane, c.rules, c.where)) == 1; got != (service != "" && c.want == "") {
 				t.Errorf("that it serves %q is %t", service, got)
 			}
 			selecting := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Namespace: onKubernetes.SystemNamespace}, Spec: kumav1alpha1.MeshServiceSpec{Selector: kumav1alpha1.MeshServiceSelector{DataplaneTags: c.tags}}}
-			if got, _, _ := Serves(selecting, dataplane, c.where); got != (len(c.tags) > 0 && c.want == "") {
+			if got, _, _ := Serves(selecting, dataplane, c.rules, c.where); got != (len(c.tags) > 0 && c.want == "") {
 				t.Errorf("that it is one of a MeshService by these tags is %t", got)
 			}
 		})
@@ -78,7 +93,7 @@ func TestForeign(t *testing.T) {
 			dataplane.Spec.Networking.Inbound = []kumav1alpha1.Inbound{{Port: 80, Tags: tags}}
 			service := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Namespace: c.service, Name: "backend"}}
 			service.Spec.Selector.DataplaneTags = app
-			if serves, _, foreign := Serves(service, dataplane, c.where); serves != c.serves || foreign != c.foreign {
+			if serves, _, foreign := Serves(service, dataplane, NamespaceRules{}, c.where); serves != c.serves || foreign != c.foreign {
 				t.Errorf("it serves: %t, and is foreign: %t", serves, foreign)
 			}
 		})

@@ -17,13 +17,16 @@ import (
 // IsMeshServiceName says whether a value of kuma.io/service is valid as the name of a MeshService.
 func IsMeshServiceName(service string) bool { return validation.IsDNS1123Label(service) == nil }
 
-// ServicesOf returns the values of kuma.io/service that a Dataplane serves, sorted.
-func ServicesOf(dataplane *kumav1alpha1.Dataplane, where ZoneInfo) []string {
+// ServicesOf returns the values of kuma.io/service that a Dataplane serves, sorted. The rules are those of its namespace.
+func ServicesOf(dataplane *kumav1alpha1.Dataplane, rules NamespaceRules, where ZoneInfo) []string {
+	if !IsTrusted(dataplane, where) && !rules.AllowsMesh(MeshOf(dataplane)) {
+		return nil
+	}
 	var all []string
 	for i := range dataplane.Spec.Networking.Inbound {
 		inbound := &dataplane.Spec.Networking.Inbound[i]
-		claims, _ := ForeignTag(dataplane, inbound.Tags, where)
-		if service := inbound.Tags[kumav1alpha1.TagService]; service != "" && claims == "" && inbound.InForce() != kumav1alpha1.InboundIgnored {
+		if service := inbound.Tags[kumav1alpha1.TagService]; service != "" && inbound.InForce() != kumav1alpha1.InboundIgnored &&
+			RefusedTag(dataplane, inbound.Tags, rules, where) == "" {
 			all = append(all, service)
 		}
 	}

@@ -180,6 +180,48 @@ func TestHostname(t *testing.T) {
 	}
 }
 
+// A tenant chooses the names and labels of services, and must not get the hostname of another's service by them.
+func TestHostnamesOfTenants(t *testing.T) {
+	allowing := RulesOf(&metav1.ObjectMeta{Annotations: map[string]string{kumav1alpha1.AnnotationAllowedHostnames: "pay.example.org,*.bank.local"}})
+	for name, c := range map[string]struct {
+		namespace, template string
+		rules               NamespaceRules
+		has                 string
+		want                string
+	}{
+		"with the namespace":       {namespace: "bank", template: "{{ .DisplayName }}.{{ .Namespace }}.mesh.local", want: "pay.bank.mesh.local"},
+		"without it":               {namespace: "bank", template: "{{ .DisplayName }}.mesh.local"},
+		"without it, by the owner": {namespace: "kuma-system", template: "{{ .DisplayName }}.mesh.local", want: "pay.mesh.local"},
+		"by a label":               {namespace: "bank", template: `{{ label "team" }}.shop.mesh.local`},
+		"allowed":                  {namespace: "bank", template: "{{ .DisplayName }}.example.org", rules: allowing, want: "pay.example.org"},
+		"of an allowed domain":     {namespace: "bank", template: "{{ .DisplayName }}.bank.local", rules: allowing, want: "pay.bank.local"},
+		"of no allowed domain":     {namespace: "till", template: "{{ .DisplayName }}.xbank.local", rules: allowing},
+		"of a tag":                 {namespace: "bank", template: "bank.mesh"},
+		"that it has already":      {namespace: "bank", template: "{{ .DisplayName }}.mesh.local", has: "pay.mesh.local", want: "pay.mesh.local"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Name: "pay", Namespace: c.namespace, Labels: map[string]string{"team": "backend"}}}
+			generator := &kumav1alpha1.HostnameGenerator{ObjectMeta: metav1.ObjectMeta{Name: "g", Namespace: "kuma-system"}}
+			generator.Spec.Template, generator.Spec.Selector.MeshService = c.template, &kumav1alpha1.LabelMatch{}
+			addresses, reason, problem := Addresses(service, []kumav1alpha1.Address{{Hostname: c.has}}, []*kumav1alpha1.HostnameGenerator{generator},
+				c.rules, onKubernetes, func(string) string { return "" })
+			got := ""
+			for _, a := range addresses {
+				got = a.Hostname
+			}
+			if got != c.want || (reason == kumav1alpha1.ReasonHostnameNotAllowed) != (c.want == "") ||
+				c.want == "" && !strings.Contains(problem, "annotation fairlead.dev/allowed-hostnames of Namespace "+c.namespace) {
+				t.Errorf("it has %q, and %s: %s", got, reason, problem)
+			}
+		})
+	}
+	theirs := &metav1.ObjectMeta{Namespace: "bank", Name: "pay", CreationTimestamp: metav1.Unix(1, 0)}
+	owners := &metav1.ObjectMeta{Namespace: "kuma-system", Name: "pay", CreationTimestamp: metav1.Unix(2, 0)}
+	if !HasPrecedence(owners, theirs, onKubernetes) || HasPrecedence(theirs, owners, onKubernetes) {
+		t.Error("an older service of a tenant takes precedence over one of the mesh owner")
+	}
+}
+
 func TestServes(t *testing.T) {
 	ready, not := serves("backend", 80, "http"), serves("backend", 80, "http")
 	not.State = kumav1alpha1.InboundNotReady
@@ -204,11 +246,11 @@ func TestServes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			service := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Name: "backend", Namespace: "kuma-system"}}
 			service.Spec.Selector = c.selector
-			if serves, healthy, _ := Serves(service, c.dataplane, onKubernetes); serves != c.serves || healthy != c.healthy {
+			if serves, healthy, _ := Serves(service, c.dataplane, NamespaceRules{}, onKubernetes); serves != c.serves || healthy != c.healthy {
 				t.Errorf("serves %v, healthy %v", serves, healthy)
 			}
 			c.dataplane.Labels = map[string]string{kumav1alpha1.LabelMesh: "other"}
-			if serves, _, _ := Serves(service, c.dataplane, onKubernetes); serves {
+			if serves, _, _ := Serves(service, c.dataplane, NamespaceRules{}, onKubernetes); serves {
 				t.Error("it serves one of another mesh")
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // Ranges are the CIDRs of VIPs.
@@ -33,6 +34,17 @@ func (r Ranges) OrDefaults() Ranges {
 		r.Services = netip.MustParsePrefix("241.0.0.0/8")
 	}
 	return r
+}
+
+// maxShare is the most VIPs of a namespace by default.
+const maxShare = 8192
+
+// ShareOf is how many VIPs of a range one namespace may have: those that are configured, or else half of the range, up to maxShare.
+func ShareOf(from netip.Prefix, configured int) int {
+	if configured > 0 {
+		return configured
+	}
+	return int(min(uint64(1)<<(from.Addr().BitLen()-from.Bits())/2, maxShare))
 }
 
 // VIPKey is the key that the VIP of a service is picked by.
@@ -79,8 +91,9 @@ func BackingService(service *kumav1alpha1.MeshService, where ZoneInfo) string {
 }
 
 // KubernetesAddresses are the addresses that Kubernetes gives a MeshService: those of its Service or, if that is headless,
-// of the named Dataplane; each is nil if missing. Otherwise a VIP is allocated.
-func KubernetesAddresses(service *kumav1alpha1.MeshService, behind *corev1.Service, named *kumav1alpha1.Dataplane, where ZoneInfo) (addresses []string, own bool) {
+// of the pod of the named Dataplane; each is nil if missing. Otherwise a VIP is allocated. The address in the Dataplane does not
+// count: who writes it could give the MeshService the address of another's service.
+func KubernetesAddresses(service *kumav1alpha1.MeshService, behind *corev1.Service, named *corev1.Pod, where ZoneInfo) (addresses []string, own bool) {
 	switch generated := IsGenerated(service, where); {
 	case behind == nil:
 		return nil, generated
@@ -94,15 +107,11 @@ func KubernetesAddresses(service *kumav1alpha1.MeshService, behind *corev1.Servi
 	case service.Spec.Selector.DataplaneRef == nil:
 		return nil, false
 	}
-	if named != nil && named.Spec.Networking.Address != "" {
-		addresses = []string{named.Spec.Networking.Address}
+	if named != nil && hasOwnAddress(named) && Selects(behind, named) {
+		addresses = []string{named.Status.PodIP}
 	}
 	return addresses, true
 }
-
-// VIPConfigMap is the name of the ConfigMap, in the system namespace, that records the VIP of each value of kuma.io/service of a
-// mesh.
-func VIPConfigMap(mesh string) string { return "fairlead-mesh-" + mesh + "-tags" }
 
 // TagVIPs are the VIPs of values of kuma.io/service.
 type TagVIPs struct {
@@ -118,16 +127,18 @@ type Allocation struct {
 	Unallocated []string
 	// Invalid are values that cannot be recorded.
 	Invalid []string
+	// OverShare are values without a VIP, since their namespace has its share.
+	OverShare []string
 	// RequeueAfter is when only time changes the result; zero if it does not.
 	RequeueAfter time.Duration
 }
 
 // Allocate allocates a VIP for each of the values, keeps allocated ones, and frees those of values that were not served for
-// the grace period.
-func (t TagVIPs) Allocate(wanted []string, from netip.Prefix, grace time.Duration, now time.Time) Allocation {
+// the grace period. A namespace gets no more than its share; 0 is no limit.
+func (t TagVIPs) Allocate(wanted []string, from netip.Prefix, share int, grace time.Duration, now time.Time) Allocation {
 	o := Allocation{TagVIPs: TagVIPs{VIPs: map[string]string{}, UnservedSince: map[string]time.Time{}}}
 	wanted = slices.Compact(slices.Sorted(slices.Values(wanted)))
-	taken := map[netip.Addr]bool{}
+	taken, has := map[netip.Addr]bool{}, map[string]int{}
 	for _, service := range slices.Sorted(maps.Keys(t.VIPs)) {
 		address, err := netip.ParseAddr(t.VIPs[service])
 		if err != nil || !from.Contains(address) || taken[address] {
@@ -148,6 +159,7 @@ func (t TagVIPs) Allocate(wanted []string, from netip.Prefix, grace time.Duratio
 			}
 		}
 		taken[address], o.VIPs[service] = true, address.String()
+		has[model.NamespaceOfTag(service)]++
 	}
 	for _, service := range wanted {
 		if o.VIPs[service] != "" {
@@ -157,12 +169,18 @@ func (t TagVIPs) Allocate(wanted []string, from netip.Prefix, grace time.Duratio
 			o.Invalid = append(o.Invalid, service)
 			continue
 		}
+		namespace := model.NamespaceOfTag(service)
+		if share > 0 && namespace != "" && has[namespace] >= share {
+			o.OverShare = append(o.OverShare, service)
+			continue
+		}
 		address, found := PickAddress(from, service, func(a netip.Addr) bool { return taken[a] })
 		if !found {
 			o.Unallocated = append(o.Unallocated, service)
 			continue
 		}
 		taken[address], o.VIPs[service] = true, address.String()
+		has[namespace]++
 	}
 	return o
 }

@@ -42,35 +42,35 @@ func TestPick(t *testing.T) {
 
 func TestTagVIPs(t *testing.T) {
 	wide, start := Ranges{}.OrDefaults().Tags, time.Unix(1000, 0).UTC()
-	one := TagVIPs{}.Allocate([]string{"b", "a", "a"}, wide, time.Minute, start)
+	one := TagVIPs{}.Allocate([]string{"b", "a", "a"}, wide, 0, time.Minute, start)
 	if len(one.VIPs) != 2 || one.VIPs["a"] == one.VIPs["b"] || one.RequeueAfter != 0 {
 		t.Fatalf("got %+v", one)
 	}
 	t.Run("stay what they are", func(t *testing.T) {
-		if diff := cmp.Diff(one, one.Allocate([]string{"a", "b"}, wide, time.Minute, start.Add(time.Hour))); diff != "" {
+		if diff := cmp.Diff(one, one.Allocate([]string{"a", "b"}, wide, 0, time.Minute, start.Add(time.Hour))); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("stay for the grace", func(t *testing.T) {
-		gone := one.Allocate([]string{"a"}, wide, time.Minute, start)
+		gone := one.Allocate([]string{"a"}, wide, 0, time.Minute, start)
 		if gone.VIPs["b"] != one.VIPs["b"] || !gone.UnservedSince["b"].Equal(start) || gone.RequeueAfter != time.Minute {
 			t.Errorf("got %+v", gone)
 		}
-		later := gone.Allocate([]string{"a"}, wide, time.Minute, start.Add(20*time.Second))
+		later := gone.Allocate([]string{"a"}, wide, 0, time.Minute, start.Add(20*time.Second))
 		if later.RequeueAfter != 40*time.Second || !later.UnservedSince["b"].Equal(start) {
 			t.Errorf("20 s later %+v", later)
 		}
-		back := later.Allocate([]string{"a", "b"}, wide, time.Minute, start.Add(30*time.Second))
+		back := later.Allocate([]string{"a", "b"}, wide, 0, time.Minute, start.Add(30*time.Second))
 		if diff := cmp.Diff(one, back); diff != "" {
 			t.Error(diff)
 		}
-		freed := later.Allocate([]string{"a"}, wide, time.Minute, start.Add(time.Minute))
+		freed := later.Allocate([]string{"a"}, wide, 0, time.Minute, start.Add(time.Minute))
 		if len(freed.VIPs) != 1 || len(freed.UnservedSince) != 0 || freed.RequeueAfter != 0 {
 			t.Errorf("after the grace %+v", freed)
 		}
 	})
 	t.Run("found twice", func(t *testing.T) {
-		got := TagVIPs{VIPs: map[string]string{"a": "240.0.0.5", "b": "240.0.0.5", "c": "10.0.0.1", "d": "?"}}.Allocate([]string{"a", "b", "c", "d"}, wide, time.Minute, start)
+		got := TagVIPs{VIPs: map[string]string{"a": "240.0.0.5", "b": "240.0.0.5", "c": "10.0.0.1", "d": "?"}}.Allocate([]string{"a", "b", "c", "d"}, wide, 0, time.Minute, start)
 		seen := map[string]bool{}
 		for service, address := range got.VIPs {
 			if seen[address] || !wide.Contains(netip.MustParseAddr(address)) {
@@ -83,13 +83,13 @@ func TestTagVIPs(t *testing.T) {
 		}
 	})
 	t.Run("exhausted", func(t *testing.T) {
-		got := TagVIPs{}.Allocate([]string{"a", "b", "c"}, netip.MustParsePrefix("240.0.0.0/30"), time.Minute, start)
+		got := TagVIPs{}.Allocate([]string{"a", "b", "c"}, netip.MustParsePrefix("240.0.0.0/30"), 0, time.Minute, start)
 		if diff := cmp.Diff([]string{"c"}, got.Unallocated); diff != "" || len(got.VIPs) != 2 {
 			t.Errorf("got %+v", got)
 		}
 	})
 	t.Run("unfit", func(t *testing.T) {
-		got := TagVIPs{}.Allocate([]string{"a", "with space"}, wide, time.Minute, start)
+		got := TagVIPs{}.Allocate([]string{"a", "with space"}, wide, 0, time.Minute, start)
 		if diff := cmp.Diff([]string{"with space"}, got.Invalid); diff != "" || len(got.VIPs) != 1 {
 			t.Errorf("got %+v", got)
 		}
@@ -112,7 +112,7 @@ func TestTagVIPsAtRandom(t *testing.T) {
 				wanted = append(wanted, service)
 			}
 		}
-		next := tags.Allocate(wanted, narrow, time.Minute, now)
+		next := tags.Allocate(wanted, narrow, 0, time.Minute, now)
 		owners := map[string]string{}
 		for service, address := range next.VIPs {
 			if other, found := owners[address]; found {

@@ -48,6 +48,8 @@ type Publisher struct {
 	recorded map[string]map[string]map[string]bool
 	// inStatus are those of meshes whose status has the record, as earlier versions write it: slices do not count then.
 	inStatus map[string]map[string]bool
+	// vips are the recorded VIPs by mesh.
+	vips map[string]vipShards
 	// switched are those of the engine by mesh, and stale the meshes that have others recorded. Both are used by flush.
 	switched map[string]map[string]bool
 	stale    map[string]bool
@@ -55,6 +57,12 @@ type Publisher struct {
 	problemsMu sync.Mutex
 	// problems are those since the last flush, by mesh.
 	problems map[string][]snapshot.Problem
+}
+
+// vipShards are the VIPs of a mesh by shard, recorded for the Mesh with this UID.
+type vipShards struct {
+	owner  types.UID
+	shards map[int]map[string]string
 }
 
 // meshState is how far a mesh is published.
@@ -80,6 +88,7 @@ func New(c cache.Cache, engine *snapshot.Engine, store Store, where desired.Zone
 		Cache: c, Engine: engine, Store: store, Where: where, changed: make(chan struct{}, 1),
 		meshes: map[string]meshState{}, problems: map[string][]snapshot.Problem{},
 		recorded: map[string]map[string]map[string]bool{}, inStatus: map[string]map[string]bool{}, switched: map[string]map[string]bool{}, stale: map[string]bool{},
+		vips: map[string]vipShards{},
 	}
 }
 
@@ -96,11 +105,18 @@ func (p *Publisher) kinds() []client.Object {
 	return kinds
 }
 
+// namespaces are observed by their metadata.
+var namespaces = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
+
 // Start publishes until the context ends. The first configurations are built when all informers have synced, and a mesh is
 // not served until its VIPs are recorded.
 func (p *Publisher) Start(ctx context.Context) error {
 	var synced []toolscache.InformerSynced
-	for _, kind := range append(p.kinds(), &corev1.ConfigMap{}, &fairleadv1alpha1.MeshConsumerSlice{}) {
+	kinds := append(p.kinds(), &corev1.ConfigMap{}, &fairleadv1alpha1.MeshConsumerSlice{})
+	if p.Where.Environment == desired.Kubernetes {
+		kinds = append([]client.Object{namespaces}, kinds...)
+	}
+	for _, kind := range kinds {
 		informer, err := p.Cache.GetInformer(ctx, kind)
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", kind, err)
@@ -113,6 +129,10 @@ func (p *Publisher) Start(ctx context.Context) error {
 		}
 		defer func() { _ = informer.RemoveEventHandler(registration) }()
 		synced = append(synced, registration.HasSynced)
+		// The rules of namespaces come first: each that changes later sets the objects of the namespace again.
+		if kind == client.Object(namespaces) && !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			return nil
+		}
 	}
 	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
@@ -135,26 +155,52 @@ func (p *Publisher) Start(ctx context.Context) error {
 func (p *Publisher) put(object any) {
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
-		mesh := desired.MeshOf(o)
-		if o.Name != desired.VIPConfigMap(mesh) {
+		if !p.putVIPs(o) {
 			return
 		}
-		p.Engine.SetVIPs(mesh, o.Data)
-		var owner types.UID
-		if mesh := metav1.GetControllerOf(o); mesh != nil {
-			owner = mesh.UID
-		}
-		p.update(mesh, func(m *meshState) { m.recorded, m.recordedFor = true, owner })
 	case *kumav1alpha1.Mesh:
 		p.Engine.Put(o)
 		p.update(o.Name, func(m *meshState) { m.exists, m.uid = true, o.UID })
 		p.recordStatus(o)
 	case *fairleadv1alpha1.MeshConsumerSlice:
 		p.record(o.Mesh, o.Name, consumers.SwitchedIn(o))
+	case *metav1.PartialObjectMetadata:
+		p.Engine.PutNamespace(o)
 	case client.Object:
 		p.Engine.Put(o)
 	}
 	p.notify()
+}
+
+// putVIPs takes a shard of the VIPs of a mesh, and says whether it is one. The first shard is written last.
+func (p *Publisher) putVIPs(record *corev1.ConfigMap) bool {
+	mesh := desired.MeshOf(record)
+	shard, found := desired.ShardOf(record.Name, mesh)
+	if !found {
+		return false
+	}
+	var owner types.UID
+	if mesh := metav1.GetControllerOf(record); mesh != nil {
+		owner = mesh.UID
+	}
+	p.mu.Lock()
+	all := p.vips[mesh]
+	if all.owner != owner || all.shards == nil {
+		// Those of an earlier Mesh of the name are obsolete.
+		all = vipShards{owner: owner, shards: map[int]map[string]string{}}
+	}
+	all.shards[shard] = record.Data
+	p.vips[mesh] = all
+	merged := map[string]string{}
+	for _, vips := range all.shards {
+		maps.Copy(merged, vips)
+	}
+	p.mu.Unlock()
+	p.Engine.SetVIPs(mesh, merged)
+	if shard == 0 {
+		p.update(mesh, func(m *meshState) { m.recorded, m.recordedFor = true, owner })
+	}
+	return true
 }
 
 // remove deletes an object. VIPs stay in force when their ConfigMap is deleted: it is created again with the same.
@@ -171,6 +217,8 @@ func (p *Publisher) remove(object any) {
 		p.Engine.Delete(o)
 	case *fairleadv1alpha1.MeshConsumerSlice:
 		p.record(o.Mesh, o.Name, nil)
+	case *metav1.PartialObjectMetadata:
+		p.Engine.DeleteNamespace(o.Name)
 	case client.Object:
 		p.Engine.Delete(o)
 	}

@@ -3,10 +3,12 @@ package publish
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
@@ -46,6 +48,7 @@ func newWorld(t *testing.T) world {
 	w := world{T: t, store: &recordingStore{}}
 	w.Publisher = New(nil, snapshot.New(where), w.store, where)
 	for _, name := range []string{"one", "two"} {
+		w.put(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{kumav1alpha1.LabelMesh: name}}})
 		w.put(mesh(name))
 		w.put(dataplane(name, "10.0.0.1"))
 	}
@@ -65,7 +68,7 @@ func dataplane(mesh, address string) *kumav1alpha1.Dataplane {
 		Name: "cart", Namespace: mesh, Labels: map[string]string{kumav1alpha1.LabelMesh: mesh},
 	}}
 	d.Spec.Networking.Address = address
-	d.Spec.Networking.Inbound = []kumav1alpha1.Inbound{{Port: 80, Tags: map[string]string{kumav1alpha1.TagService: "cart"}}}
+	d.Spec.Networking.Inbound = []kumav1alpha1.Inbound{{Port: 80, Tags: map[string]string{kumav1alpha1.TagService: "cart_" + mesh + "_svc_80"}}}
 	return d
 }
 
@@ -245,4 +248,40 @@ func TestStatusOfAnEarlierVersionCounts(t *testing.T) {
 	}
 	w.put(mesh("one"))
 	expect("with a status that has no record", "one/Deployment/cart")
+}
+
+// VIPs are recorded in several ConfigMaps, of which the first is written last: until then the mesh is not served. Those of an earlier
+// Mesh of the name do not count.
+func TestVIPsOfShards(t *testing.T) {
+	w := newWorld(t)
+	record := func(shard int, owner types.UID, vips map[string]string) {
+		w.put(&corev1.ConfigMap{Data: vips, ObjectMeta: metav1.ObjectMeta{
+			Name: desired.VIPShard("one", shard), Namespace: "kuma-system", Labels: map[string]string{kumav1alpha1.LabelMesh: "one"},
+			OwnerReferences: []metav1.OwnerReference{{Kind: kumav1alpha1.MeshKind, Name: "one", UID: owner, Controller: ptr.To(true)}},
+		}})
+	}
+	named := func(uid types.UID) *kumav1alpha1.Mesh {
+		m := mesh("one")
+		m.UID = uid
+		return m
+	}
+	has := func(vip string) bool {
+		w.flush()
+		config := w.Engine.Config(model.ProxyID{Mesh: "one", Namespace: "one", Name: "cart"})
+		return slices.ContainsFunc(config.Of(resource.Listener), func(r *resource.Resource) bool { return strings.Contains(r.Name, vip) })
+	}
+	w.put(named("1"))
+	record(1, "1", map[string]string{"cart_one_svc_80": "240.0.0.9"})
+	if w.IsServed("one") {
+		t.Error("the mesh is served before all VIPs are recorded")
+	}
+	record(0, "1", map[string]string{"other": "240.0.0.8"})
+	if !w.IsServed("one") || !has("240.0.0.9") {
+		t.Errorf("the VIP of a later ConfigMap is not in force; served: %t", w.IsServed("one"))
+	}
+	w.put(named("2"))
+	record(0, "2", map[string]string{"cart_one_svc_80": "240.0.0.7"})
+	if has("240.0.0.9") || !has("240.0.0.7") {
+		t.Error("the VIP of an earlier Mesh is in force")
+	}
 }

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -23,8 +22,8 @@ type dataplane struct {
 	created   time.Time
 	inbounds  []*inbound
 	outbounds []outbound
-	// problems are inbounds that are ignored.
-	problems []Problem
+	// claims are inbounds that only the rules of the namespace may allow.
+	claims []claim
 	// malformed is a reach that cannot be parsed.
 	malformed []Problem
 }
@@ -35,6 +34,18 @@ type inbound struct {
 	endpoint model.Endpoint
 	name     string
 	protocol model.Protocol
+}
+
+// claim is an inbound with a tag that is not of the namespace of its Dataplane.
+type claim struct {
+	*inbound
+	index int
+	// refused is the tag.
+	refused string
+}
+
+func (c *claim) isAllowed(rules desired.NamespaceRules) bool {
+	return c.refused == kumav1alpha1.TagService && rules.AllowsService(c.tag())
 }
 
 func (i *inbound) tag() string { return i.endpoint.Tags[kumav1alpha1.TagService] }
@@ -66,15 +77,7 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where desired.ZoneInfo) *datapla
 		if in.InForce() == kumav1alpha1.InboundIgnored {
 			continue
 		}
-		if tag, namespace := desired.ForeignTag(obj, in.Tags, where); tag != "" {
-			d.problems = append(d.problems, Problem{
-				Object: kumav1alpha1.DataplaneKind + " " + d.object.String(), Field: fmt.Sprintf("spec.networking.inbound[%d].tags[%s]", i, tag),
-				Message: fmt.Sprintf("the inbound claims a service of namespace %s and is ignored: name a service of namespace %s, or move the Dataplane to namespace %s or %s",
-					namespace, d.object.Namespace, namespace, where.SystemNamespace),
-			})
-			continue
-		}
-		d.inbounds = append(d.inbounds, &inbound{
+		one := &inbound{
 			of: id,
 			endpoint: model.Endpoint{
 				Address: cmp.Or(in.Address, n.AdvertisedAddress, n.Address), Port: uint32(in.Port),
@@ -82,9 +85,43 @@ func readDataplane(obj *kumav1alpha1.Dataplane, where desired.ZoneInfo) *datapla
 			},
 			name:     in.Name,
 			protocol: protocolOf(cmp.Or(in.Protocol, in.Tags[kumav1alpha1.TagProtocol])),
-		})
+		}
+		if tag := desired.RefusedTag(obj, in.Tags, desired.NamespaceRules{}, where); tag != "" {
+			d.claims = append(d.claims, claim{inbound: one, index: i, refused: tag})
+		} else {
+			d.inbounds = append(d.inbounds, one)
+		}
 	}
 	return d
+}
+
+// inboundsUnder returns the inbounds that count under the rules of the namespace.
+func (d *dataplane) inboundsUnder(rules desired.NamespaceRules) []*inbound {
+	all := d.inbounds
+	for i := range d.claims {
+		if c := &d.claims[i]; c.isAllowed(rules) {
+			all = append(all[:len(all):len(all)], c.inbound)
+		}
+	}
+	return all
+}
+
+// refusals are the inbounds that do not count.
+func (d *dataplane) refusals(w *zoneState) []Problem {
+	var list []Problem
+	for i := range d.claims {
+		if c := &d.claims[i]; !c.isAllowed(w.rules[d.object.Namespace]) {
+			list = append(list, Problem{
+				Object: kumav1alpha1.DataplaneKind + " " + d.object.String(), Field: desired.InboundField(c.index, c.refused),
+				Message: desired.RefusedTagText(d.object.Namespace, c.refused, c.endpoint.Tags[c.refused], w.zone),
+			})
+		}
+	}
+	return list
+}
+
+func (d *dataplane) belongs() (kind, namespace, name, mesh string) {
+	return kumav1alpha1.DataplaneKind, d.object.Namespace, d.object.Name, d.proxy.ID.Mesh
 }
 
 func (d *dataplane) set(w *zoneState, present bool) {
@@ -93,7 +130,7 @@ func (d *dataplane) set(w *zoneState, present bool) {
 	m.chooseDataplane(d.proxy.ID)
 	setKey(&m.byObject, d.object, d, present)
 	m.dirty.proxies.Insert(d.proxy.ID)
-	for _, in := range d.inbounds {
+	for _, in := range d.inboundsUnder(w.rules[d.object.Namespace]) {
 		m.inbounds.set(in.endpoint.Tags, in, present)
 		if tag := in.tag(); tag != "" {
 			m.dirty.keys.Insert(model.TagKey(tag))

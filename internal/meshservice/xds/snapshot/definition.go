@@ -184,7 +184,7 @@ func (m *mesh) candidateInbounds(c *serviceResource) []*inbound {
 		return m.inbounds.smallestSet(c.selector).UnsortedList()
 	}
 	if of := m.byObject[types.NamespacedName{Namespace: c.object.Namespace, Name: c.ref}]; of != nil {
-		return of.inbounds
+		return of.inboundsUnder(m.state.rules[of.object.Namespace])
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
@@ -37,6 +39,17 @@ func (e *Engine) Put(obj model.Object) {
 func (e *Engine) Delete(obj model.Object) {
 	key := keyOf(obj)
 	e.enqueue(func(w *zoneState) { w.apply(key, nil) })
+}
+
+// PutNamespace sets what objects of a namespace may name, by its labels and annotations.
+func (e *Engine) PutNamespace(namespace metav1.Object) {
+	name, rules := namespace.GetName(), desired.RulesOf(namespace)
+	e.enqueue(func(w *zoneState) { w.setRules(name, rules) })
+}
+
+// DeleteNamespace forgets that.
+func (e *Engine) DeleteNamespace(name string) {
+	e.enqueue(func(w *zoneState) { w.setRules(name, desired.NamespaceRules{}) })
 }
 
 // SetVIPs sets the VIP of each kuma.io/service of a mesh.

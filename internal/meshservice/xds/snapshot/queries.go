@@ -78,9 +78,12 @@ func (e *Engine) Problems(mesh string) []Problem {
 		}
 	}
 	for _, d := range m.byObject {
-		list = append(append(list, d.problems...), d.malformed...)
+		list = append(append(list, d.refusals(m.state)...), d.malformed...)
 	}
 	for _, in := range e.state.inputs {
+		if refused := e.state.refusedMember(in, mesh); refused != nil {
+			list = append(list, *refused)
+		}
 		if i, ok := in.(*ingress); ok && i.ignored {
 			list = append(list, Problem{
 				Object: kumav1alpha1.ZoneIngressKind + " " + i.name.String(), Field: "metadata.namespace",

@@ -87,14 +87,21 @@ func refText(ref model.BackendRef) string {
 	return text
 }
 
-// ReachProblems are the backend references of a proxy that are malformed or resolve to nothing, as of the last Flush.
-func (e *Engine) ReachProblems(id model.ProxyID) []Problem {
+// DataplaneProblems are what is ignored of a Dataplane, and its backend references that are malformed or resolve to nothing, as of
+// the last Flush.
+func (e *Engine) DataplaneProblems(obj *kumav1alpha1.Dataplane) []Problem {
 	e.buildMu.Lock()
 	defer e.buildMu.Unlock()
-	m := e.state.meshes[id.Mesh]
-	if m == nil || m.proxies[id] == nil {
+	d, there := e.state.inputs[keyOf(obj)].(*dataplane)
+	if !there {
 		return nil
 	}
-	d := m.proxies[id]
-	return append(slices.Clone(d.malformed), m.backendRefProblems(d)...)
+	if refused := e.state.refusedMember(d, d.proxy.ID.Mesh); refused != nil {
+		return []Problem{*refused}
+	}
+	list := slices.Concat(d.refusals(&e.state), d.malformed)
+	if m := e.state.meshes[d.proxy.ID.Mesh]; m != nil {
+		list = append(list, m.backendRefProblems(d)...)
+	}
+	return list
 }

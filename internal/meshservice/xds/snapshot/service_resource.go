@@ -77,6 +77,10 @@ func newServiceResource(
 
 func (c *serviceResource) String() string { return string(c.kind) + " " + c.object.String() }
 
+func (c *serviceResource) belongs() (kind, namespace, name, mesh string) {
+	return string(c.kind), c.object.Namespace, c.object.Name, c.mesh
+}
+
 func (c *serviceResource) key(port uint32) model.Key {
 	return model.Key{Kind: c.kind, Name: c.id.Name, Namespace: c.id.Namespace, Zone: c.id.Zone, Mesh: c.mesh, Port: port}
 }

@@ -24,6 +24,8 @@ type zoneState struct {
 	ingresses map[string]map[types.NamespacedName]*ingress
 	// owners are the Services of a ClusterIP.
 	owners map[string]sets.Set[types.NamespacedName]
+	// rules are those of namespaces that have any.
+	rules map[string]desired.NamespaceRules
 }
 
 // mesh returns the state of a mesh, which need not have a Mesh object.
@@ -75,13 +77,69 @@ func (w *zoneState) apply(key objectKey, now input) {
 	if same(before, now) {
 		return
 	}
-	if before != nil {
+	if before != nil && w.admits(before) {
 		before.set(w, false)
 	}
-	if now != nil {
+	if now != nil && w.admits(now) {
 		now.set(w, true)
 	}
 	setKey(&w.inputs, key, now, now != nil)
+}
+
+// member is an input of a mesh that its namespace has to be allowed.
+type member interface {
+	input
+	belongs() (kind, namespace, name, mesh string)
+}
+
+// admits says whether an input counts: it names a mesh that its namespace may use.
+func (w *zoneState) admits(in input) bool {
+	m, ok := in.(member)
+	if !ok || w.zone.IsUniversal() {
+		return true
+	}
+	_, namespace, _, mesh := m.belongs()
+	return namespace == w.zone.SystemNamespace || w.rules[namespace].AllowsMesh(mesh)
+}
+
+// refusedMember is the problem of an input that names a mesh and does not count in it, nil for all others.
+func (w *zoneState) refusedMember(in input, mesh string) *Problem {
+	m, ok := in.(member)
+	if !ok || w.admits(in) {
+		return nil
+	}
+	kind, namespace, name, its := m.belongs()
+	if its != mesh {
+		return nil
+	}
+	return &Problem{
+		Object: kind + " " + namespace + "/" + name, Field: desired.MeshField,
+		Message: desired.RefusedMeshText(kind, namespace, mesh, w.rules[namespace]),
+	}
+}
+
+// setRules replaces the rules of a namespace. Its members are set again under the new ones.
+func (w *zoneState) setRules(namespace string, now desired.NamespaceRules) {
+	if w.rules[namespace].Equal(now) {
+		return
+	}
+	var members []input
+	for key, in := range w.inputs {
+		if _, ok := in.(member); ok && key.namespace == namespace {
+			members = append(members, in)
+		}
+	}
+	for _, in := range members {
+		if w.admits(in) {
+			in.set(w, false)
+		}
+	}
+	setKey(&w.rules, namespace, now, !now.Equal(desired.NamespaceRules{}))
+	for _, in := range members {
+		if w.admits(in) {
+			in.set(w, true)
+		}
+	}
 }
 
 // same says whether nothing relevant has changed. The status and version of a policy are not.
