@@ -4,11 +4,13 @@ package mesh
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -120,11 +122,20 @@ func (k *Kind) Watch(ctx context.Context, r connect.Resource) (kind.Watch, error
 	if _, err := getMesh(ctx, r.Cluster.Client, r); err != nil {
 		return kind.Watch{}, err
 	}
-	options := cache.Options{ByObject: map[client.Object]cache.ByObject{
-		&kumav1alpha1.Mesh{}:                  {Field: fields.OneTermEqualSelector("metadata.name", r.Key.Name)},
-		&fairleadv1alpha1.MeshConsumerSlice{}: {Label: labels.SelectorFromSet(labels.Set{kumav1alpha1.LabelMesh: r.Key.Name})},
-	}}
-	return kind.NewCachedWatch(ctx, r, options, []client.Object{&kumav1alpha1.Mesh{}, &fairleadv1alpha1.MeshConsumerSlice{}}, k.Status)
+	watched := watchedObjects(r.Key.Name, r.Cluster.Mapper)
+	return kind.NewCachedWatch(ctx, r, cache.Options{ByObject: watched}, slices.Collect(maps.Keys(watched)), k.Status)
+}
+
+// watchedObjects are what a status is made of: the Mesh, and its slices, which an earlier version of the operator does not have.
+func watchedObjects(mesh string, mapper meta.RESTMapper) map[client.Object]cache.ByObject {
+	watched := map[client.Object]cache.ByObject{
+		&kumav1alpha1.Mesh{}: {Field: fields.OneTermEqualSelector("metadata.name", mesh)},
+	}
+	slice := fairleadv1alpha1.GroupVersion.WithKind(fairleadv1alpha1.MeshConsumerSliceKind)
+	if _, err := mapper.RESTMapping(slice.GroupKind(), slice.Version); !meta.IsNoMatchError(err) {
+		watched[&fairleadv1alpha1.MeshConsumerSlice{}] = cache.ByObject{Label: labels.SelectorFromSet(labels.Set{kumav1alpha1.LabelMesh: mesh})}
+	}
+	return watched
 }
 
 // Retry changes an annotation: the operator retries when the value is another one.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/fairlead"
+	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
@@ -220,5 +221,18 @@ func TestTimeoutHint(t *testing.T) {
 		if got := newStatus(mesh, now).TimeoutHint(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// An operator of an earlier version has no MeshConsumerSlices, and its Meshes are watched without.
+func TestWatchedObjects(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(kumav1alpha1.GroupVersion.WithKind(kumav1alpha1.MeshKind), meta.RESTScopeRoot)
+	if kinds := watchedObjects("default", mapper); len(kinds) != 1 {
+		t.Errorf("without the kind of slices, %d kinds are watched", len(kinds))
+	}
+	mapper.Add(fairleadv1alpha1.GroupVersion.WithKind(fairleadv1alpha1.MeshConsumerSliceKind), meta.RESTScopeRoot)
+	if kinds := watchedObjects("default", mapper); len(kinds) != 2 {
+		t.Errorf("with the kind of slices, %d kinds are watched", len(kinds))
 	}
 }
