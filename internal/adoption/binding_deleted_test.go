@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -79,5 +80,28 @@ func TestAbortWaitsForDependencies(t *testing.T) {
 	w.settle()
 	if said := w.ready[p.Key()]; !strings.Contains(said, "Aborted") || len(w.works)+len(w.bindings) > 0 {
 		t.Errorf("in the end: %s\n%s", said, w.end())
+	}
+}
+
+// Who deletes a binding and its Works deletes nothing in the clusters, in whatever order the operator sees that.
+func TestWorksDeletedAfterTheirBinding(t *testing.T) {
+	w := newWorld(t, "east", "west")
+	w.template("cart", cartOnHub)
+	w.do("a policy", func() { w.policy("adopt", overwrite) })
+	before := w.end()
+	w.byPeople = true
+	w.deleteBindings()
+	w.byPeople = false
+	for _, key := range sortedKeys(w.bindings) {
+		w.reconcileBinding(key)
+	}
+	w.do("kubectl delete work, in all clusters", func() {
+		for _, key := range sortedKeys(w.works) {
+			w.deleteWork(w.works[key])
+			w.reconcileWork(key)
+		}
+	})
+	if diff := cmp.Diff(before, w.end()); diff != "" || strings.Contains(w.log.String(), "delete Deployment") {
+		t.Errorf("%s\n%s", diff, w.log.String())
 	}
 }

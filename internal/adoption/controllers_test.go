@@ -151,6 +151,7 @@ func (w *world) reconcileBinding(key client.ObjectKey) {
 	if d.Err != nil {
 		w.t.Fatal(d.Err)
 	}
+	w.applyWorks(key, o, d)
 	if b.GetDeletionTimestamp() != nil && d.KeepsAll() {
 		var dependencies []*model.Binding
 		for _, other := range w.bindings {
@@ -170,7 +171,6 @@ func (w *world) reconcileBinding(key client.ObjectKey) {
 		w.tell("  binding %s: gone%s", key, left)
 		return
 	}
-	w.applyWorks(key, o, d)
 	if b.GetDeletionTimestamp() != nil {
 		return
 	}
@@ -224,7 +224,7 @@ func (w *world) applyWorks(key client.ObjectKey, o binding.Observed, d binding.D
 		switch step.Action {
 		case model.ActionCreate:
 			w.writeWork(w.works[client.ObjectKeyFromObject(step.Work)], step.Work)
-		case model.ActionUpdate:
+		case model.ActionUpdate, model.ActionKeep:
 			w.writeWork(have, step.Work)
 		case model.ActionDelete:
 			if have.DeletionTimestamp.IsZero() {

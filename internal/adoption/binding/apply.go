@@ -25,6 +25,8 @@ func (r *reconciler) applyWorks(ctx context.Context, o Observed, d Decision) (ma
 			work, err = r.createWork(ctx, o.Binding, work)
 		case model.ActionUpdate:
 			err = r.client.Update(ctx, work, client.FieldOwner(model.FieldOwner))
+		case model.ActionKeep:
+			err = r.patchWork(ctx, o.Works[step.Object.Cluster], work)
 		case model.ActionDelete:
 			errs = append(errs, r.deleteWork(ctx, o.Works[step.Object.Cluster], work))
 			continue
@@ -73,15 +75,19 @@ func (r *reconciler) deleteWork(ctx context.Context, have, work *workv1alpha1.Wo
 	if !have.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	patch := client.MergeFrom(have)
-	if text, err := patch.Data(work); err != nil {
+	if err := r.patchWork(ctx, have, work); err != nil {
 		return err
-	} else if string(text) != "{}" {
-		if err := r.client.Patch(ctx, work, patch, client.FieldOwner(model.FieldOwner)); client.IgnoreNotFound(err) != nil {
-			return err
-		}
 	}
 	return client.IgnoreNotFound(r.client.Delete(ctx, work))
+}
+
+// patchWork writes what is new in a Work, if that exists.
+func (r *reconciler) patchWork(ctx context.Context, have, work *workv1alpha1.Work) error {
+	patch := client.MergeFrom(have)
+	if text, err := patch.Data(work); err != nil || string(text) == "{}" {
+		return err
+	}
+	return client.IgnoreNotFound(r.client.Patch(ctx, work, patch, client.FieldOwner(model.FieldOwner)))
 }
 
 // removeFinalizer ends the deletion of a binding.

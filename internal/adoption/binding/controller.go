@@ -145,14 +145,13 @@ func (r *reconciler) reconcileDeleted(ctx context.Context, o Observed) error {
 		o.Template = &unstructured.Unstructured{}
 	}
 	d := Decide(o)
-	if d.KeepsAll() {
-		return r.removeFinalizer(ctx, o.Binding)
-	}
 	if err := r.reportProtected(ctx, o, d); err != nil {
 		return err
 	}
-	_, err = r.applyWorks(ctx, o, d)
-	return err
+	if _, err = r.applyWorks(ctx, o, d); err != nil || !d.KeepsAll() {
+		return err
+	}
+	return r.removeFinalizer(ctx, o.Binding)
 }
 
 // reconcileUnbound deletes the Works of a binding that is gone, if their template is gone as well, or has its binding elsewhere. As

@@ -26,7 +26,10 @@ func (d *Decision) addDeletions(o Observed) {
 	policy, why := deletionPolicyOf(o)
 	for _, work := range sortedWorks(o.Works) {
 		if cluster, _ := model.ClusterOf(work.Namespace); policy.keepWorks && !model.IsRestoredIn(o.Binding, cluster) {
-			d.add(model.ActionKeep, why, work)
+			// Until the next binding has the Work, somebody may delete that, too.
+			kept := work.DeepCopy()
+			metav1.SetMetaDataAnnotation(&kept.ObjectMeta, model.AnnotationKeep, "true")
+			d.add(model.ActionKeep, why, kept)
 			continue
 		}
 		d.addDeletion(o.Binding, work, policy, why)

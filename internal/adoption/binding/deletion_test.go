@@ -28,7 +28,7 @@ func TestDeletionOfABinding(t *testing.T) {
 		failure func(error) bool
 	}{
 		"without Works":                               {change: func(o *Observed) { o.Works = nil }, writes: []string{"patch ResourceBinding it-deployment"}},
-		"by hand, so the Works stay":                  {writes: []string{"patch ResourceBinding it-deployment"}},
+		"by hand, so the Works stay":                  {writes: []string{patch, "patch ResourceBinding it-deployment"}},
 		"a Work that says what becomes of its object": {change: required, writes: []string{patch, remove}},
 		"a Work with nothing to say":                  {change: func(o *Observed) { o.Template = nil }, writes: []string{remove}},
 		"a Work that is being deleted already": {change: func(o *Observed) {
@@ -61,8 +61,9 @@ func TestDeletionOfABinding(t *testing.T) {
 				t.Errorf("got %v, want %v", s.Writes, c.writes)
 			}
 			s.On = nil
-			if work := s.work(t, "west"); work != nil && slices.Contains(c.writes, patch) && !ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) {
-				t.Errorf("the Work is deleted with %v", work.Spec)
+			if work := s.work(t, "west"); work != nil && slices.Contains(c.writes, patch) &&
+				!ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) && work.Annotations[model.AnnotationKeep] != "true" {
+				t.Errorf("the Work has %v, and annotations %v", work.Spec, work.Annotations)
 			}
 			if len(o.Works) == 0 && len(c.fails) == 0 && s.binding(t) != nil {
 				t.Error("the binding keeps its finalizer")
@@ -111,14 +112,14 @@ func TestUnboundWorks(t *testing.T) {
 // A binding that is created again has the Works of the earlier one: none of them is written to its cluster again.
 func TestWorksOfAnEarlierBinding(t *testing.T) {
 	o := observed(t)
-	o.Works["west"].Labels[model.LabelBinding] = "earlier"
+	o.Works["west"].Labels[model.LabelBinding], o.Works["west"].Annotations[model.AnnotationKeep] = "earlier", "true"
 	applied(o.Works["west"])
 	s := newStage(t, o)
 	if err := s.reconcile(t); err != nil {
 		t.Fatal(err)
 	}
 	work := s.work(t, "west")
-	if work.Labels[model.LabelBinding] != "b" || len(work.Status.Conditions) == 0 {
+	if work.Labels[model.LabelBinding] != "b" || work.Annotations[model.AnnotationKeep] != "" || len(work.Status.Conditions) == 0 {
 		t.Errorf("got %v", work)
 	}
 }

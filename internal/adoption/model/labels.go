@@ -75,8 +75,7 @@ const (
 )
 
 const (
-	// AnnotationKeep set to "true" on a Work that is being deleted leaves its object unchanged, because another Work follows. Earlier
-	// versions of the operator have set it.
+	// AnnotationKeep set to "true" on a Work leaves its object unchanged if the Work is deleted, because another binding follows.
 	AnnotationKeep = "fairlead.dev/keep"
 	// AnnotationReleased set to "true" on a binding that is being deleted tells that no resource requires its template any more.
 	AnnotationReleased = "fairlead.dev/released"
