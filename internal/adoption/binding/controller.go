@@ -81,7 +81,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, r.reconcileDeleted(ctx, o)
 	}
 	from := sourceOf(b)
-	if from.Refused = refusal(o); from.Refused == nil && (model.IsTaken(b) || len(unplacedWorks(o)) > 0) {
+	if from.Refused = refusal(o); from.Refused == nil && (model.IsTaken(b) || len(unplacedWorks(o)) > 0 || haveContent(o)) {
 		var refused *workRefusedError
 		if o.Works, from, err = r.reconcileActive(ctx, o); errors.As(err, &refused) {
 			return ctrl.Result{RequeueAfter: refused.retryAfter}, writeStatus(ctx, r.client, b, refused.status(b, o.Works, from, r.now()))

@@ -38,6 +38,21 @@ type Step struct {
 	// Work is the desired one. That of a step that deletes has the annotation, and preserveResourcesOnDeletion, by which the Work
 	// controller decides what becomes of the object.
 	Work *workv1alpha1.Work
+	// Content has the values of the template that the manifest of a Work that stays leaves out, nil if there are none. The Work
+	// controller reads them from the template.
+	Content map[string]any
+}
+
+// Manifest is that of the Work, with the values that it leaves out.
+func (s Step) Manifest() (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(s.Work.Spec.Workload.Manifests[0].Raw); err != nil {
+		return nil, err
+	}
+	if whole := manifest.WithContent(object, s.Content); whole != nil {
+		return whole, nil
+	}
+	return object, nil
 }
 
 // Source is the template that Works are made from.
@@ -87,7 +102,7 @@ func sortedWorks(works map[string]*workv1alpha1.Work) []*workv1alpha1.Work {
 func (d *Decision) add(action passage.Action, why passage.Reason, work *workv1alpha1.Work) {
 	object := passage.Object{APIVersion: workv1alpha1.GroupVersion.String(), Kind: "Work", Namespace: work.Namespace, Name: work.Name}
 	object.Cluster, _ = model.ClusterOf(work.Namespace)
-	d.Steps = append(d.Steps, Step{passage.Step{Object: object, Action: action, Reason: why}, work})
+	d.Steps = append(d.Steps, Step{Step: passage.Step{Object: object, Action: action, Reason: why}, Work: work})
 }
 
 // addTargets plans the Works of the clusters that the template goes to, and the deletion of all others.
@@ -123,6 +138,7 @@ func (d *Decision) addTargets(o Observed) {
 			return
 		}
 		d.addTarget(o, target.Name, desired)
+		d.Steps[len(d.Steps)-1].Content = manifest.ContentOf(one)
 	}
 	d.addUnplaced(o, func(work *workv1alpha1.Work) bool { return isPreserved(o.Binding, work) })
 }
@@ -151,7 +167,12 @@ func (d *Decision) addUnplaced(o Observed, preserved func(*workv1alpha1.Work) bo
 func (d *Decision) addReleased(o Observed) {
 	unplaced := unplacedWorks(o)
 	for _, work := range sortedWorks(o.Works) {
-		if cluster, _ := model.ClusterOf(work.Namespace); unplaced[cluster] == nil {
+		if cluster, _ := model.ClusterOf(work.Namespace); unplaced[cluster] != nil {
+			continue
+		}
+		if without := withoutContent(work); without != nil && work.DeletionTimestamp.IsZero() {
+			d.add(model.ActionUpdate, passage.Because(ReasonChanged, "the Work has the values of a Secret"), without)
+		} else {
 			d.add(model.ActionNone, passage.Reason{}, work)
 		}
 	}
@@ -186,15 +207,15 @@ func (d *Decision) addTarget(o Observed, cluster string, desired *workv1alpha1.W
 }
 
 // desiredWork is the Work of a binding for a cluster, made from a version of the template.
-func desiredWork(b *model.Binding, cluster string, manifest *unstructured.Unstructured, version string, have *workv1alpha1.Work) (*workv1alpha1.Work, error) {
-	text, err := json.Marshal(manifest.Object)
+func desiredWork(b *model.Binding, cluster string, object *unstructured.Unstructured, version string, have *workv1alpha1.Work) (*workv1alpha1.Work, error) {
+	text, err := json.Marshal(manifest.WithoutContent(object).Object)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s %s: %w", manifest.GetKind(), model.NameOf(manifest), err)
+		return nil, fmt.Errorf("encode %s %s: %w", object.GetKind(), model.NameOf(object), err)
 	}
 	work := &workv1alpha1.Work{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: model.ExecutionNamespace(cluster), Name: model.WorkName(model.TemplateOfBinding(b)), Finalizers: []string{model.FinalizerExecution},
-			Labels: map[string]string{model.LabelBinding: string(b.GetUID()), model.LabelWork: model.ObjectID(manifest)},
+			Labels: map[string]string{model.LabelBinding: string(b.GetUID()), model.LabelWork: model.ObjectID(object)},
 			Annotations: map[string]string{
 				model.AnnotationBinding: b.Path(), model.AnnotationClaim: claimOfWork(b, cluster, have).String(), model.AnnotationTemplateVersion: version,
 			},
@@ -244,6 +265,38 @@ func updatedWork(have, desired *workv1alpha1.Work) *workv1alpha1.Work {
 		return nil
 	}
 	return work
+}
+
+// withoutContent is a Work of an earlier version, which has the values of a Secret, without them; nil if a Work has none.
+func withoutContent(have *workv1alpha1.Work) *workv1alpha1.Work {
+	work := have.DeepCopy()
+	changed := false
+	for i, m := range have.Spec.Workload.Manifests {
+		object := &unstructured.Unstructured{}
+		if object.UnmarshalJSON(m.Raw) != nil || manifest.ContentOf(object) == nil {
+			continue
+		}
+		if text, err := manifest.WithoutContent(object).MarshalJSON(); err == nil {
+			work.Spec.Workload.Manifests[i].Raw, changed = text, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return work
+}
+
+// haveContent tells whether Works of an earlier version have the values of a Secret.
+func haveContent(o Observed) bool {
+	if model.TemplateKeyOf(o.Binding).Kind.GroupKind().String() != "Secret" {
+		return false
+	}
+	for _, work := range o.Works {
+		if withoutContent(work) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // equalSpecs compares the content of manifests, because the API server encodes them in another order of fields.

@@ -89,7 +89,7 @@ func newSimulator(ctx context.Context, hub client.Reader, clusters map[string]*c
 
 // predict asks all clusters concurrently, and for a few objects at once in each.
 func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []plannedBinding) error {
-	byCluster := map[string][]*workv1alpha1.Work{}
+	byCluster := map[string][]binding.Step{}
 	for _, p := range planned {
 		d := binding.Decide(binding.Observed{Binding: p.binding, Template: p.template, Works: simulator.worksOf(p.template)})
 		if d.Err != nil {
@@ -110,14 +110,14 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 				f.Outcomes = append(f.Outcomes, predictDeletion(p.template, step, simulator.clusters[cluster]))
 				continue
 			}
-			byCluster[cluster] = append(byCluster[cluster], step.Work)
+			byCluster[cluster] = append(byCluster[cluster], step)
 		}
 	}
 	var mu sync.Mutex
 	var group errgroup.Group
-	for cluster, works := range byCluster {
+	for cluster, steps := range byCluster {
 		group.Go(func() error {
-			all := simulator.predictCluster(ctx, cluster, works)
+			all := simulator.predictCluster(ctx, cluster, steps)
 			mu.Lock()
 			defer mu.Unlock()
 			f.Outcomes = append(f.Outcomes, all...)
@@ -172,28 +172,29 @@ func objectIn(o *unstructured.Unstructured, cluster string) passage.Object {
 }
 
 // predictCluster predicts all objects of one cluster.
-func (f *simulator) predictCluster(ctx context.Context, cluster string, works []*workv1alpha1.Work) []Outcome {
-	outcomes := make([]Outcome, len(works))
+func (f *simulator) predictCluster(ctx context.Context, cluster string, steps []binding.Step) []Outcome {
+	outcomes := make([]Outcome, len(steps))
 	m, unreachable := f.members.ConnectForCommand(ctx, f.clusters[cluster])
 	if unreachable == nil {
 		defer f.members.Disconnect(cluster)
 	}
 	var group errgroup.Group
 	group.SetLimit(model.MaxConcurrent)
-	for i, w := range works {
-		manifest := &unstructured.Unstructured{}
-		if err := manifest.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
+	for i, step := range steps {
+		w := step.Work
+		object, err := step.Manifest()
+		if err != nil {
 			outcomes[i] = Outcome{Action: model.ActionUnknown, Failed: true, Reason: passage.Because(model.ReasonFailed, "read Work %s/%s: %v", w.Namespace, w.Name, err)}
 			continue
 		}
 		if unreachable != nil {
 			outcomes[i] = Outcome{
-				Object: objectIn(manifest, cluster), Action: model.ActionUnknown, Failed: true, Reason: passage.Because(model.ReasonUnreachable, "%v", unreachable),
+				Object: objectIn(object, cluster), Action: model.ActionUnknown, Failed: true, Reason: passage.Because(model.ReasonUnreachable, "%v", unreachable),
 			}
 			continue
 		}
 		group.Go(func() error {
-			outcomes[i] = f.predictObject(ctx, m, w, manifest)
+			outcomes[i] = f.predictObject(ctx, m, w, object)
 			return nil
 		})
 	}

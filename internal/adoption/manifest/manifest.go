@@ -37,12 +37,12 @@ func OfTemplate(template *unstructured.Unstructured) (*unstructured.Unstructured
 }
 
 // FromTemplate is the manifest of a Work: the fields of a template that its user has set, and an annotation with the conflict
-// resolution. Version is that of the template: it changes with these fields, and with nothing else.
+// resolution. Version is that of the template: it changes with these fields, and, but for a Secret, with nothing else.
 func FromTemplate(template *unstructured.Unstructured, resolution policyv1alpha1.ConflictResolution) (m *unstructured.Unstructured, version string, err error) {
 	if m, err = OfTemplate(template); err != nil {
 		return nil, "", err
 	}
-	version = Digest(m.Object)
+	version = versionOf(template, m)
 	m.SetAnnotations(model.MergeKeys(m.GetAnnotations(), nil, map[string]string{
 		policy.AnnotationConflictResolution: policy.ConflictAnnotation(resolution),
 	}))
@@ -55,7 +55,16 @@ func Version(template *unstructured.Unstructured) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return Digest(m.Object), nil
+	return versionOf(template, m), nil
+}
+
+// versionOf a template with these fields. Bindings have it in their status, and who may read these need not be able to read Secrets:
+// a digest of the values would let them check a guess.
+func versionOf(template, fields *unstructured.Unstructured) string {
+	if ContentOf(fields) == nil {
+		return Digest(fields.Object)
+	}
+	return Digest([]string{string(template.GetUID()), template.GetResourceVersion()})
 }
 
 // Digest of content that can be encoded as JSON.

@@ -60,6 +60,8 @@ const (
 	ReasonApplied   passage.Code = "AppliedSuccessful"
 	ReasonFailed    passage.Code = "AppliedFailed"
 	ReasonSuspended passage.Code = "DispatchingSuspended"
+	// ReasonTemplateChanged is for a Secret that has other values than those that the Work is for.
+	ReasonTemplateChanged passage.Code = "TemplateChanged"
 )
 
 // The reasons of the condition Ready of a policy.

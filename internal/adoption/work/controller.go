@@ -143,7 +143,7 @@ func (r *reconciler) reconcile(ctx context.Context, cluster string, work *workv1
 func (r *reconciler) reconcileActive(ctx context.Context, m *member.Client, o Observed) (workv1alpha1.WorkStatus, error) {
 	var statuses []workv1alpha1.ManifestStatus
 	for i := range o.Work.Spec.Workload.Manifests {
-		object, err := r.observeMember(ctx, m, o.Work, i)
+		object, err := r.observeMember(ctx, m, o, i)
 		var step Step
 		if err == nil {
 			if step = Decide(o, object); step.Action == model.ActionLeave || step.Action == model.ActionWait {
@@ -187,7 +187,7 @@ func (r *reconciler) reconcileDeleted(ctx context.Context, m *member.Client, o O
 
 func (r *reconciler) releaseObjects(ctx context.Context, m *member.Client, o Observed) error {
 	for i := range o.Work.Spec.Workload.Manifests {
-		object, err := r.observeMember(ctx, m, o.Work, i)
+		object, err := r.observeMember(ctx, m, o, i)
 		if err != nil {
 			return err
 		}

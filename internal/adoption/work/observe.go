@@ -1,6 +1,7 @@
 package work
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -10,8 +11,10 @@ import (
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/kube"
 )
 
@@ -24,8 +27,12 @@ type Observed struct {
 	Cluster *clusterv1alpha1.Cluster
 	// Connected holds when the operator has a client for the cluster.
 	Connected bool
-	// Binding is that of a Work that is being deleted, nil if it is gone.
+	// Binding is that of a Work that is being deleted, or whose template has changed; nil if it is gone.
 	Binding *model.Binding
+	// Manifests are those of the Work that leave out the values of a Secret, with these, by ordinal. They are read from the template
+	// when something could be written, and Changed is a Secret that is gone or has other values than those that the Work is for.
+	Manifests map[int]*unstructured.Unstructured
+	Changed   *unstructured.Unstructured
 }
 
 // Object is one manifest of a Work, and its object in the member. It is read only when Hold is nil.
@@ -44,16 +51,57 @@ type Object struct {
 	Restores int
 }
 
-// observeHub reads the cluster of a Work, and the binding of a Work that is being deleted.
+// observeHub reads the cluster of a Work, what its manifests leave out, and the binding of a Work that is being deleted.
 func (r *reconciler) observeHub(ctx context.Context, work *workv1alpha1.Work, cluster string, connected bool) (Observed, error) {
 	o := Observed{Hub: r.hub, Work: work, Connected: connected}
 	var err error
 	o.Cluster, err = kube.GetIfExists(ctx, r.client, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{})
-	if err != nil || work.DeletionTimestamp.IsZero() {
+	if err != nil {
 		return o, err
 	}
-	o.Binding, err = bindingOf(ctx, r.client, work)
+	if work.DeletionTimestamp.IsZero() && Hold(o) == nil {
+		if err := r.observeContent(ctx, &o); err != nil {
+			return o, err
+		}
+	}
+	if !work.DeletionTimestamp.IsZero() || o.Changed != nil {
+		o.Binding, err = bindingOf(ctx, r.client, work)
+	}
 	return o, err
+}
+
+// observeContent reads the values that the manifests of a Work leave out. Nobody who does not know the values can name a Secret in
+// a Work: the digest would be wrong.
+func (r *reconciler) observeContent(ctx context.Context, o *Observed) error {
+	for i, raw := range o.Work.Spec.Workload.Manifests {
+		if !bytes.Contains(raw.Raw, []byte(manifest.AnnotationContent)) {
+			continue
+		}
+		m, err := o.manifest(i)
+		if err != nil {
+			return err
+		}
+		template := &unstructured.Unstructured{}
+		template.SetGroupVersionKind(m.GroupVersionKind())
+		template, err = kube.GetIfExists(ctx, r.reader, client.ObjectKeyFromObject(m), template)
+		if err != nil {
+			return fmt.Errorf("get %s: %w", model.ObjectOf(m), err)
+		}
+		var content map[string]any
+		if template != nil && !policy.IsExcluded(model.TemplateOf(m)) {
+			content = manifest.ContentOf(template)
+		}
+		whole := manifest.WithContent(m, content)
+		if whole == nil {
+			o.Changed = m
+			return nil
+		}
+		if o.Manifests == nil {
+			o.Manifests = map[int]*unstructured.Unstructured{}
+		}
+		o.Manifests[i] = whole
+	}
+	return nil
 }
 
 // bindingOf a Work, nil if it is gone.
@@ -64,12 +112,26 @@ func bindingOf(ctx context.Context, reader client.Reader, work *workv1alpha1.Wor
 	return nil, nil
 }
 
+// manifest is one of those of the Work, with the values that it leaves out if these were read.
+func (o Observed) manifest(ordinal int) (*unstructured.Unstructured, error) {
+	if whole := o.Manifests[ordinal]; whole != nil {
+		return whole, nil
+	}
+	m := &unstructured.Unstructured{}
+	if err := m.UnmarshalJSON(o.Work.Spec.Workload.Manifests[ordinal].Raw); err != nil {
+		return m, fmt.Errorf("read manifest %d of Work %s/%s: %w", ordinal, o.Work.Namespace, o.Work.Name, err)
+	}
+	return m, nil
+}
+
 // observeMember reads the object of one manifest in the member.
-func (r *reconciler) observeMember(ctx context.Context, m *member.Client, work *workv1alpha1.Work, ordinal int) (Object, error) {
+func (r *reconciler) observeMember(ctx context.Context, m *member.Client, o Observed, ordinal int) (Object, error) {
+	work := o.Work
 	restores := r.driftLimiter.Recent(work.UID, r.now(), restoreWindow)
-	object := Object{Ordinal: ordinal, Manifest: &unstructured.Unstructured{}, Restores: len(restores)}
-	if err := object.Manifest.UnmarshalJSON(work.Spec.Workload.Manifests[ordinal].Raw); err != nil {
-		return object, fmt.Errorf("read manifest %d of Work %s/%s: %w", ordinal, work.Namespace, work.Name, err)
+	object := Object{Ordinal: ordinal, Restores: len(restores)}
+	var err error
+	if object.Manifest, err = o.manifest(ordinal); err != nil {
+		return object, err
 	}
 	if !work.DeletionTimestamp.IsZero() {
 		return object, r.observeReleased(ctx, m, work, &object)

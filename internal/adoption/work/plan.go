@@ -53,6 +53,10 @@ func Hold(o Observed) *passage.Reason {
 		return passage.Hold(model.ReasonLeaving, "cluster %s is leaving the hub", o.Cluster.Name)
 	case ptr.Deref(o.Work.Spec.SuspendDispatching, false):
 		return passage.Hold(model.ReasonSuspended, "nothing is written to cluster %s while the policy suspends dispatching", o.Cluster.Name)
+	case o.Changed != nil:
+		return passage.Hold(model.ReasonTemplateChanged,
+			"%s has changed on the hub while no policy takes it, and its object in cluster %s is not compared any more: select the resource with a policy, or delete it on the hub",
+			model.ObjectOf(o.Changed), o.Cluster.Name)
 	}
 	return nil
 }

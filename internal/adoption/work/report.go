@@ -18,11 +18,16 @@ import (
 )
 
 // HeldStatus is the status of a Work with a hold, nil if it stays as it is: a cluster that is leaving is reported on the Cluster,
-// and one that cannot be reached only to Works that have something to write.
+// one that cannot be reached only to Works that have something to write, and a template that has changed only if the Work does not
+// follow.
 func HeldStatus(o Observed, hold passage.Reason, now time.Time) *workv1alpha1.WorkStatus {
 	switch hold.Code {
 	case model.ReasonLeaving:
 		return nil
+	case model.ReasonTemplateChanged:
+		if o.Binding == nil || model.IsTaken(o.Binding) {
+			return nil
+		}
 	case model.ReasonUnreachable:
 		condition := meta.FindStatusCondition(o.Work.Status.Conditions, workv1alpha1.ConditionApplied)
 		applied := condition != nil && condition.ObservedGeneration >= o.Work.Generation

@@ -132,7 +132,7 @@ func TestManifestThatCannotBeRead(t *testing.T) {
 	s := newStage(t, work, nil)
 	work.Spec.Workload.Manifests[0].Raw = []byte(`{"kind":`)
 	s.west.On = func(verb string, _ client.Object) error { t.Errorf("%s", verb); return nil }
-	_, err := s.reconciler.observeMember(t.Context(), s.member, work, 0)
+	_, err := s.reconciler.observeMember(t.Context(), s.member, Observed{Work: work}, 0)
 	if err == nil || !strings.HasPrefix(err.Error(), "read manifest 0 of Work karmada-es-west/it: ") {
 		t.Errorf("got %v", err)
 	}
