@@ -52,7 +52,7 @@ var (
 		"revision/istio":              {"retire.go", "tags.go"},
 		"revision/workload":           {"gates.go", "match.go", "overrides.go", "steps.go", "outcome.go", "mark.go", "failures.go", "injection.go", "unmanaged.go"},
 		"revision/workload/injection": {"way.go", "pod.go", "verdict.go"},
-		"rollout":                     {"steps.go", "gates.go", "state.go", "generation.go", "progress.go", "legacy.go", "forecast.go", "status_after.go"},
+		"rollout":                     {"service_account.go", "steps.go", "gates.go", "state.go", "generation.go", "progress.go", "legacy.go", "forecast.go", "status_after.go"},
 	}
 )
 

@@ -180,6 +180,10 @@ func (r *reconciler) requeueAfter(request ctrl.Request, o Observed, d decision, 
 	case o.Leader.Status != "":
 		next = pause
 	}
+	if next == 0 && o.refusesAccount() != nil {
+		// ServiceAccounts of others are not watched.
+		next = maxBackoff
+	}
 	if o.Underway() && !o.Promoting() && !o.Expired(r.now()) {
 		if left := o.deadline().Sub(r.now()); next == 0 || left < next {
 			next = max(left, time.Millisecond)

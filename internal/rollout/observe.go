@@ -3,9 +3,11 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,6 +39,8 @@ type Observed struct {
 	UnknownHash error
 	// Unlisted are kinds whose objects could not be listed, and are not planned.
 	Unlisted []schema.GroupVersionKind
+	// ServiceAccounts that specs name, by name.
+	ServiceAccounts map[string]ServiceAccount
 	// NoCertManager holds for an API server that does not serve Certificates.
 	NoCertManager bool
 }
@@ -68,11 +72,37 @@ func observe(ctx context.Context, m *v1alpha2.Materialize, reader Reader, ask Le
 			return o, err
 		}
 	}
+	if err := o.ReadServiceAccount(ctx, m, reader); err != nil {
+		return o, err
+	}
 	o.rehash(hashes)
 	if o.needsLeaderStatus() {
 		o.Leader = ask(ctx, o.Next().address(m))
 	}
 	return o, nil
+}
+
+// ReadServiceAccount reads the ServiceAccount that a spec names, which may be one that is only proposed.
+func (o *Observed) ReadServiceAccount(ctx context.Context, m *v1alpha2.Materialize, reader Reader) error {
+	name := namedAccount(m)
+	if _, known := o.ServiceAccounts[name]; known || name == "" {
+		return nil
+	}
+	object, err := reader.Live(ctx, objects.KindServiceAccount, client.ObjectKey{Namespace: m.Namespace, Name: name})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("read ServiceAccount %s/%s: %w", m.Namespace, name, err)
+	}
+	account := ServiceAccount{Exists: object != nil, Err: err}
+	if object != nil {
+		account.Allowed = object.GetAnnotations()[v1alpha2.AnnotationAllowMaterialize] == "true" ||
+			slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return m.UID != "" && owner.UID == m.UID })
+	}
+	o.ServiceAccounts = maps.Clone(o.ServiceAccounts)
+	if o.ServiceAccounts == nil {
+		o.ServiceAccounts = map[string]ServiceAccount{}
+	}
+	o.ServiceAccounts[name] = account
+	return nil
 }
 
 func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes hasher) error {

@@ -362,13 +362,13 @@ func (p *planner) planSharedObjects() {
 		have := p.SharedObjects[objects.Identity(object)]
 		switch kind := object.GroupVersionKind(); {
 		case have != nil && kind == objects.KindDeployment:
-			object = objects.KeepSelector(object, have)
-		case have != nil && kind == objects.KindRoleBinding && unknown:
+			object = objects.KeepSelector(objects.KeepPodSecurity(p.Materialize, object, have), have)
+		case have != nil && kind == objects.KindRoleBinding && (unknown || now.AccountRefused):
 			object = objects.KeepSubjects(object, have)
 		}
 		p.apply(ActionApplyShared, object, have)
 	}
-	if unknown || err != nil {
+	if unknown || err != nil || now.AccountRefused {
 		return
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(p.SharedObjects), compareObjects) {

@@ -89,7 +89,7 @@ func (r objectReader) Owned(ctx context.Context, m *v1alpha2.Materialize) ([]*un
 
 func (r objectReader) Live(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	object, err := kube.GetIfExists(ctx, r.live, key, newUnstructured(kind))
-	if r.skipsForbidden && kind != objects.KindStatefulSet && apierrors.IsForbidden(err) {
+	if r.skipsForbidden && kind != objects.KindStatefulSet && kind != objects.KindServiceAccount && apierrors.IsForbidden(err) {
 		return nil, nil
 	}
 	return object, err

@@ -99,7 +99,11 @@ func assess(o Observed, d decision, failed applyErrors, now time.Time) assessmen
 	case o.Hash == o.Completed() && step != nil && step.Action == ActionAwait:
 		return assessed(v1alpha2.ReasonApplying, "restoring generation %d%s", m.Status.ActiveGeneration, waits)
 	case o.Hash == o.Completed():
-		return upToDate(m.Status.ActiveGeneration)
+		done := upToDate(m.Status.ActiveGeneration)
+		if refused := o.refusesAccount(); refused != nil {
+			done.reason.Message += "; the next rollout is refused: " + refused.message
+		}
+		return done
 	case step != nil && step.Action == ActionApprove:
 		progress.Message = "ready, and not promoted"
 		return assessed(v1alpha2.ReasonReadyToPromote, "generation %d is ready; %s%s", next, step.Reason.Message, failed.suffix())
@@ -159,6 +163,7 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision, failed 
 	now := r.now()
 	status := *o.Materialize.Status.DeepCopy()
 	setCondition(&status, o.Materialize, assess(o, d, failed, now), now)
+	reportAccount(&status, o, metav1.NewTime(now))
 	if !o.ForcePromoteIsStale() {
 		status.IgnoredForcePromote = ""
 	}

@@ -25,7 +25,16 @@ func seeing(t testing.TB, b maker) scene {
 		Materialize: b.Materialize, Hash: hashOf(t, b), HashVersion: currentHasher.version,
 		Generations: map[int64]*Generation{}, SharedObjects: map[passage.Object]*unstructured.Unstructured{},
 	}}
+	if name := b.Spec.ServiceAccountName; name != "" {
+		s.ServiceAccounts = map[string]ServiceAccount{name: {Exists: true, Allowed: true}}
+	}
 	s.rehash(currentHasher)
+	return s
+}
+
+// account is a ServiceAccount as it was found.
+func (s scene) account(name string, found ServiceAccount) scene {
+	s.ServiceAccounts = map[string]ServiceAccount{name: found}
 	return s
 }
 

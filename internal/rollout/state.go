@@ -64,8 +64,13 @@ func (o Observed) Underway() bool {
 
 // validateSpec is why the spec cannot be rolled out, nil if it can.
 func (o Observed) validateSpec() error {
-	_, err := objects.SiblingImage(o.Materialize.Spec.EnvironmentdImageRef, objects.AppBalancerd)
-	return err
+	if _, err := objects.SiblingImage(o.Materialize.Spec.EnvironmentdImageRef, objects.AppBalancerd); err != nil {
+		return err
+	}
+	if refused := o.refusesAccount(); refused != nil {
+		return refused
+	}
+	return nil
 }
 
 // Promoting tells whether the promotion has been committed and is not complete.
@@ -192,7 +197,7 @@ func (o Observed) selector(g *Generation) map[string]string {
 // activeConfig is what the shared objects depend on: the active generation, and the one being promoted.
 func (o Observed) activeConfig() objects.ActiveConfig {
 	m, active := o.Materialize, o.Active()
-	var now objects.ActiveConfig
+	now := objects.ActiveConfig{AccountRefused: o.refusesAccount() != nil && !o.runsAccount(m.Spec.ServiceAccountName)}
 	switch next := o.Next(); {
 	case !o.Promoting():
 	case next.Record != nil:

@@ -193,6 +193,20 @@ func TestStory(t *testing.T) {
 				})
 			},
 		},
+		"service-account": {
+			title: "A ServiceAccount of others is asked for. Nothing is made with it, and nothing is granted to it, until it allows that.",
+			setup: func(c *cluster) {
+				account := newUnstructured(objects.KindServiceAccount)
+				account.SetNamespace("shop")
+				account.SetName("builder")
+				c.objects[objects.Identity(account)] = account
+				c.on(100, "serviceAccountName: builder", func() { c.edit(func(b maker) { b.Spec.ServiceAccountName = "builder" }) })
+				c.on(120, "kubectl delete StatefulSet environmentd-1", func() { c.lose("StatefulSet environmentd-1") })
+				c.on(200, "kubectl annotate serviceaccount builder fairlead.dev/allow-materialize=true", func() {
+					account.SetAnnotations(map[string]string{v1alpha2.AnnotationAllowMaterialize: "true"})
+				})
+			},
+		},
 		"immediate": {
 			title: "The strategy is to cause downtime: the old generation is gone before the new one starts, and nobody waits until that has caught up.",
 			setup: func(c *cluster) {

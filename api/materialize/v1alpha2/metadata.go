@@ -16,6 +16,10 @@ const AnnotationV1alpha1 = "fairlead.dev/v1alpha1"
 // AnnotationRoleArn on a ServiceAccount is the AWS role of its pods.
 const AnnotationRoleArn = "eks.amazonaws.com/role-arn"
 
+// AnnotationAllowMaterialize on a ServiceAccount, with the value "true", allows every Materialize of the namespace to name it
+// in spec.serviceAccountName.
+const AnnotationAllowMaterialize = "fairlead.dev/allow-materialize"
+
 // FieldOwner is who writes, in the eyes of server-side apply.
 const FieldOwner = "fairlead/rollout"
 

@@ -112,6 +112,10 @@ type PodCount struct {
 // ConditionUpToDate tells whether what serves is what the spec asks for.
 const ConditionUpToDate = "UpToDate"
 
+// ConditionServiceAccountAllowed is there, and False, while the spec names a ServiceAccount that the Materialize may not use.
+// What runs with it goes on, and nothing is rolled out with it.
+const ConditionServiceAccountAllowed = "ServiceAccountAllowed"
+
 // Reason is why the condition is as it is.
 type Reason string
 
@@ -129,4 +133,14 @@ const (
 	ReasonFailedDeploy Reason = "FailedDeploy"
 	// ReasonRolloutTimeout: False, the rollout took too long and was cancelled.
 	ReasonRolloutTimeout Reason = "RolloutTimeout"
+)
+
+// The reasons of ConditionServiceAccountAllowed.
+const (
+	// ReasonNotAllowed: the ServiceAccount has no AnnotationAllowMaterialize.
+	ReasonNotAllowed Reason = "NotAllowed"
+	// ReasonNotFound: there is no such ServiceAccount.
+	ReasonNotFound Reason = "NotFound"
+	// ReasonNotReadable: the ServiceAccount could not be read.
+	ReasonNotReadable Reason = "NotReadable"
 )

@@ -34,6 +34,8 @@ type ActiveConfig struct {
 	Image string
 	// Selector of the pods of the active generation.
 	Selector map[string]string
+	// AccountRefused holds if the current spec may not use the ServiceAccount that it names.
+	AccountRefused bool
 }
 
 // specs are those of all generations that run. That of a promotion takes precedence over the current spec.
@@ -52,7 +54,14 @@ func (s ActiveConfig) specs(m *v1alpha2.Materialize) []*v1alpha2.MaterializeSpec
 // that can be created all the same.
 func Shared(m *v1alpha2.Materialize, now ActiveConfig) ([]*unstructured.Unstructured, error) {
 	specs := now.specs(m)
-	all := append(certificates(m, specs), rbacObjects(m, specs)...)
+	all := certificates(m, specs)
+	if now.AccountRefused {
+		// Nothing is granted to a ServiceAccount that does not allow its use, unless it runs already.
+		specs = slices.DeleteFunc(specs, func(spec *v1alpha2.MaterializeSpec) bool {
+			return spec == &m.Spec && now.Next != spec && now.Spec != spec
+		})
+	}
+	all = append(all, rbacObjects(m, specs)...)
 	var failed error
 	if now.Image != "" {
 		var inFront []*unstructured.Unstructured
@@ -68,6 +77,9 @@ func Shared(m *v1alpha2.Materialize, now ActiveConfig) ([]*unstructured.Unstruct
 // rbacObjects let environmentd run its clusters. Several specs count while one generation replaces another; where only one
 // can apply, the first does.
 func rbacObjects(m *v1alpha2.Materialize, specs []*v1alpha2.MaterializeSpec) []*unstructured.Unstructured {
+	if len(specs) == 0 {
+		return nil
+	}
 	n := NamesOf(m)
 	metadata := metav1.ObjectMeta{Name: n.Environmentd(), Labels: n.Labels(AppEnvironmentd)}
 	var all []*unstructured.Unstructured
@@ -107,7 +119,7 @@ func frontendObjects(m *v1alpha2.Materialize, now ActiveConfig) ([]*unstructured
 	}
 	environmentd := n.host(n.Environmentd())
 	balancerd := frontend{
-		app: AppBalancerd, replicas: spec.BalancerdReplicas, resources: spec.BalancerdResourceRequirements,
+		app: AppBalancerd, user: materializeUser, replicas: spec.BalancerdReplicas, resources: spec.BalancerdResourceRequirements,
 		ports: []port{{"sql", 6875}, {"http", 6876}, {"internal-http", 8080}},
 		args: []string{
 			"service", "--pgwire-listen-addr=0.0.0.0:6875", "--https-listen-addr=0.0.0.0:6876", "--internal-http-listen-addr=0.0.0.0:8080",
@@ -157,6 +169,8 @@ type frontend struct {
 	env        []corev1.EnvVar
 	// secret of its certificate, empty if it has none.
 	secret string
+	// user that it runs as, 0 for that of its image.
+	user int64
 }
 
 func (p frontend) deployment(n Names, spec *v1alpha2.MaterializeSpec) *appsv1.Deployment {
@@ -171,6 +185,8 @@ func (p frontend) deployment(n Names, spec *v1alpha2.MaterializeSpec) *appsv1.De
 		container.VolumeMounts = []corev1.VolumeMount{{Name: "tls", MountPath: tlsDirectory, ReadOnly: true}}
 	}
 	pod.Containers = []corev1.Container{container}
+	pod.AutomountServiceAccountToken = ptr.To(false)
+	restrictPod(&pod, p.user)
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Of(p.app), Labels: labels},
 		Spec: appsv1.DeploymentSpec{

@@ -107,6 +107,7 @@ func EnvironmentdStatefulSet(m *v1alpha2.Materialize, g int64) *appsv1.StatefulS
 		mount("scratch", scratchDirectory)
 	}
 	pod.Containers = []corev1.Container{container}
+	restrictPod(pod, materializeUser)
 	return set
 }
 

@@ -121,12 +121,16 @@ func (k *Kind) PlanManifest(ctx context.Context, r connect.Resource, m manifest.
 		return nil, err
 	}
 	e, err := observe(ctx, r.Cluster.Client, r)
-	if apierrors.IsNotFound(err) {
-		e.Observed, err = rollout.Observed{}.WithSpec(proposed), nil
-		proposed = nil
-	}
-	if err != nil {
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
 		return nil, err
+	}
+	if err := e.ReadServiceAccount(ctx, proposed, rollout.NewReader(r.Cluster.Client)); err != nil {
+		return nil, err
+	}
+	if missing {
+		e.Observed = e.WithSpec(proposed)
+		proposed = nil
 	}
 	e.NoCertManager = !hasCertManager(r.Cluster)
 	return e.newPlan(proposed, time.Now()), nil
