@@ -110,6 +110,10 @@ func TestPlanOfAnObject(t *testing.T) {
 			manifest: account("[{name: a}]"), live: managedBy(account("[{name: a}, {name: b}]"), "hub"), action: model.ActionNone,
 			before: newRecord(account("[{name: a}]"), managedBy(account("[{name: a}]"), "hub")),
 		},
+		"given a pull secret, and the template has none": {
+			manifest: adoptiontest.Object(t, "ServiceAccount v1"), live: managedBy(account("[{name: b}]"), "hub"), action: model.ActionNone,
+			before: newRecord(adoptiontest.Object(t, "ServiceAccount v1"), managedBy(adoptiontest.Object(t, "ServiceAccount v1"), "hub")),
+		},
 		"deprived of a pull secret": {
 			manifest: account("[{name: a}]"), live: managedBy(account("[{name: b}]"), "hub"), action: model.ActionUpdate,
 			before: newRecord(account("[{name: a}]"), managedBy(account("[{name: a}, {name: b}]"), "hub")), says: "was changed in the cluster",
