@@ -66,6 +66,9 @@ func upgrade(object, was, status map[string]any) error {
 	if was != nil {
 		object["spec"] = spec
 	}
+	if before != nil {
+		rest.Completed = before.Completed
+	}
 	if status != nil {
 		upgraded := upgradeStatus(status)
 		if isWholeObject(spec) && isV1alpha1Status(status) {

@@ -162,6 +162,10 @@ func TestCompletedRequest(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			back := convert(t, read, newer)
+			// Whoever applies what is there already changes nothing, the annotation included.
+			if diff := cmp.Diff(input["metadata"], back["metadata"]); diff != "" {
+				t.Errorf("metadata there and back: %s", diff)
+			}
 			if diff := cmp.Diff(input["status"], back["status"]); diff != "" {
 				t.Errorf("there and back: %s", diff)
 			}

@@ -26,6 +26,7 @@ func TestReadAsWritten(t *testing.T) {
 			m := written(older).withRole().with("requestRollout", firstRequest).with("inPlaceRollout", false).with("forcePromote", string(v1alpha2.NilUUID))
 			e := w.deployed(t, apply, m)
 			e.readsAsWritten(t, m)
+			e.completes(t, firstRequest)
 			e.appliesWithoutChange(t, apply, m)
 
 			const role = "arn:aws:iam::123456789012:role/another"
@@ -39,6 +40,7 @@ func TestReadAsWritten(t *testing.T) {
 			e.applied(t, apply, m)
 			e.serves(t, 2, "v1")
 			e.readsAsWritten(t, m)
+			e.completes(t, secondRequest)
 			e.appliesWithoutChange(t, apply, m)
 
 			stored := e.now(t)
@@ -86,6 +88,18 @@ func (e *environment) readsAsWritten(t testing.TB, m manifest) {
 			t.Errorf("%s is read otherwise than it was written: %s", field, diff)
 		}
 	}
+}
+
+// completes waits until v1alpha1 says that a request is completed.
+func (e *environment) completes(t testing.TB, request string) {
+	t.Helper()
+	wait.Until(t, func(context.Context) error {
+		got, _, _ := unstructured.NestedString(e.read(t, older).Object, "status", "lastCompletedRolloutRequest")
+		if got != request {
+			return fmt.Errorf("status.lastCompletedRolloutRequest is %q, want %s", got, request)
+		}
+		return nil
+	})
 }
 
 func (e *environment) lacks(t testing.TB, fields ...string) {
