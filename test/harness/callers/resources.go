@@ -31,7 +31,7 @@ func made(name string, message proto.Message) *resource.Resource {
 	body := pack(message)
 	h := fnv.New64a()
 	h.Write(body.GetValue())
-	return &resource.Resource{Name: name, Version: fmt.Sprintf("%x", h.Sum64()), Body: body}
+	return resource.New(name, fmt.Sprintf("%x", h.Sum64()), body)
 }
 
 func overADS() *corev3.ConfigSource {

@@ -39,7 +39,7 @@ func Marshal(name string, m Message, err error) (*resource.Resource, error) {
 	}
 	digest := fnv.New128a()
 	digest.Write(body.Value)
-	return &resource.Resource{Name: name, Version: hex.EncodeToString(digest.Sum(nil)), Body: body}, nil
+	return resource.New(name, hex.EncodeToString(digest.Sum(nil)), body), nil
 }
 
 func pack(m proto.Message) (*anypb.Any, error) {

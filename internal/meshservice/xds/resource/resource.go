@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"slices"
 
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
@@ -47,6 +48,8 @@ type Resource struct {
 	// Version is a digest of the body.
 	Version string
 	Body    *anypb.Any
+	// encoded is the resource on the wire. All streams send this memory.
+	encoded, label mem.Buffer
 }
 
 // Config is the configuration of one proxy. Its resources are sorted by name.
