@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/server"
 )
 
 // Options of the passage.
@@ -36,6 +37,7 @@ func DefaultOptions() Options {
 	return Options{
 		ZoneInfo: desired.ZoneInfo{Environment: desired.Kubernetes, Zone: "default", SystemNamespace: "kuma-system"},
 		Ranges:   desired.Ranges{}.OrDefaults(), Grace: time.Minute, SwitchTimeout: time.Minute,
+		Serving: ServingOptions{Limits: server.DefaultLimits()},
 	}
 }
 
@@ -143,6 +145,8 @@ type ServingOptions struct {
 	Insecure bool
 	// Pod is the operator's own as namespace/name: it is labelled while it serves, for the Service.
 	Pod string
+	// Limits bound what clients can take of the server.
+	Limits server.Limits
 }
 
 func (o *ServingOptions) addFlags(flags *pflag.FlagSet) {
@@ -156,6 +160,16 @@ func (o *ServingOptions) addFlags(flags *pflag.FlagSet) {
 		"serve proxies without TLS and authentication; on a loopback interface only")
 	flags.StringVar(&o.Pod, "mesh-pod", o.Pod,
 		"NAMESPACE/NAME of the operator's own pod, which is labelled "+LabelServing+" while the operator serves proxies")
+	flags.IntVar(&o.Limits.Connections, "mesh-max-connections", o.Limits.Connections, "connections to the xDS server; more are closed at once")
+	flags.IntVar(&o.Limits.Pending, "mesh-max-pending", o.Limits.Pending,
+		"connections, and streams, of clients that are not identified yet; for a further one, the oldest of the address with the most is closed")
+	flags.IntVar(&o.Limits.Streams, "mesh-max-streams", o.Limits.Streams, "streams of one connection, and of one proxy")
+	flags.IntVar(&o.Limits.Handshakes, "mesh-max-handshakes", o.Limits.Handshakes, "connections that begin in a second; further ones wait")
+	flags.IntVar(&o.Limits.TokenReviews, "mesh-max-token-reviews", o.Limits.TokenReviews,
+		"TokenReviews in a second; further tokens wait")
+	flags.IntVar(&o.Limits.RequestBytes, "mesh-max-request-bytes", o.Limits.RequestBytes, "size of a request of a proxy")
+	flags.DurationVar(&o.Limits.SendTimeout, "mesh-send-timeout", o.Limits.SendTimeout,
+		"how long a proxy may take to read a response before its connection is closed")
 }
 
 func (o ServingOptions) enabled() bool { return o.BindAddress != "" }
@@ -167,6 +181,10 @@ func (o ServingOptions) validate() error {
 	host, _, err := net.SplitHostPort(o.BindAddress)
 	if err != nil {
 		return fmt.Errorf("--mesh-bind-address %q is not HOST:PORT", o.BindAddress)
+	}
+	if l := o.Limits; min(l.Connections, l.Pending, l.Streams, l.Handshakes, l.TokenReviews, l.RequestBytes) <= 0 || l.SendTimeout <= 0 {
+		return errors.New("--mesh-max-connections, --mesh-max-pending, --mesh-max-streams, --mesh-max-handshakes, --mesh-max-token-reviews, " +
+			"--mesh-max-request-bytes and --mesh-send-timeout must be positive")
 	}
 	if o.Pod != "" && strings.Count(o.Pod, "/") != 1 {
 		return fmt.Errorf("--mesh-pod %q is not NAMESPACE/NAME", o.Pod)

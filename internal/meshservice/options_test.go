@@ -19,19 +19,33 @@ func TestOptions(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"as they come":          {func(*Options) {}, ""},
-		"universal":             {func(o *Options) { o.Environment = "universal" }, ""},
-		"another environment":   {func(o *Options) { o.Environment = "vm" }, `--mesh-environment "vm" is neither kubernetes nor universal`},
-		"a zone with a dot":     {func(o *Options) { o.Zone = "a.b" }, "--mesh-zone"},
-		"no namespace":          {func(o *Options) { o.SystemNamespace = "" }, "--mesh-namespace"},
-		"no time to answer":     {func(o *Options) { o.SwitchTimeout = 0 }, "--mesh-switch-timeout must be positive"},
-		"no port":               {func(o *Options) { o.Serving.BindAddress = "127.0.0.1" }, "is not HOST:PORT"},
-		"no certificate":        {func(o *Options) { o.Serving.BindAddress = ":5678" }, "needs --mesh-cert-file and --mesh-key-file"},
-		"insecure, reachable":   {func(o *Options) { o.Serving = ServingOptions{BindAddress: ":5678", Insecure: true} }, "is not a loopback address"},
-		"insecure, on loopback": {func(o *Options) { o.Serving = ServingOptions{BindAddress: "127.0.0.1:5678", Insecure: true} }, ""},
-		"a pod without a name":  {func(o *Options) { o.Serving = ServingOptions{BindAddress: "127.0.0.1:5678", Insecure: true, Pod: "x"} }, "--mesh-pod"},
+		"as they come":        {func(*Options) {}, ""},
+		"universal":           {func(o *Options) { o.Environment = "universal" }, ""},
+		"another environment": {func(o *Options) { o.Environment = "vm" }, `--mesh-environment "vm" is neither kubernetes nor universal`},
+		"a zone with a dot":   {func(o *Options) { o.Zone = "a.b" }, "--mesh-zone"},
+		"no namespace":        {func(o *Options) { o.SystemNamespace = "" }, "--mesh-namespace"},
+		"no time to answer":   {func(o *Options) { o.SwitchTimeout = 0 }, "--mesh-switch-timeout must be positive"},
+		"no port":             {func(o *Options) { o.Serving.BindAddress = "127.0.0.1" }, "is not HOST:PORT"},
+		"no certificate":      {func(o *Options) { o.Serving.BindAddress = ":5678" }, "needs --mesh-cert-file and --mesh-key-file"},
+		"insecure, reachable": {func(o *Options) {
+			o.Serving = ServingOptions{Limits: o.Serving.Limits, BindAddress: ":5678", Insecure: true}
+		}, "is not a loopback address"},
+		"insecure, on loopback": {func(o *Options) {
+			o.Serving = ServingOptions{Limits: o.Serving.Limits, BindAddress: "127.0.0.1:5678", Insecure: true}
+		}, ""},
+		"a pod without a name": {func(o *Options) {
+			o.Serving = ServingOptions{Limits: o.Serving.Limits, BindAddress: "127.0.0.1:5678", Insecure: true, Pod: "x"}
+		}, "--mesh-pod"},
+		"no connections": {func(o *Options) {
+			o.Serving.BindAddress, o.Serving.Insecure, o.Serving.Limits.Connections = "127.0.0.1:5678", true, 0
+		},
+			"--mesh-send-timeout must be positive"},
+		"no time to read": {func(o *Options) {
+			o.Serving.BindAddress, o.Serving.Insecure, o.Serving.Limits.SendTimeout = "127.0.0.1:5678", true, 0
+		},
+			"--mesh-send-timeout must be positive"},
 		"universal, with tokens": {func(o *Options) {
-			o.Environment, o.Serving = "universal", ServingOptions{BindAddress: ":5678", CertFile: "tls.crt", KeyFile: "tls.key"}
+			o.Environment, o.Serving = "universal", ServingOptions{Limits: o.Serving.Limits, BindAddress: ":5678", CertFile: "tls.crt", KeyFile: "tls.key"}
 		}, "needs --mesh-client-ca-file"},
 		"a negative share":      {func(o *Options) { o.NamespaceVIPs = -1 }, "--mesh-namespace-vips -1 is negative"},
 		"other ranges":          {func(o *Options) { o.Ranges = ranges("10.1.0.0/30", "10.1.0.4/30") }, ""},
@@ -45,7 +59,7 @@ func TestOptions(t *testing.T) {
 		"a range of multicast":  {func(o *Options) { o.Ranges = ranges("239.0.0.0/8", "240.0.0.0/8") }, "--mesh-service-cidr 239.0.0.0/8 overlaps the reserved range 224.0.0.0/4"},
 		"a range of no address": {func(o *Options) { o.Ranges = ranges("0.1.0.0/16", "240.0.0.0/8") }, "--mesh-service-cidr 0.1.0.0/16 overlaps the reserved range 0.0.0.0/8"},
 		"a certificate for :5678": {func(o *Options) {
-			o.Serving = ServingOptions{BindAddress: ":5678", CertFile: "tls.crt", KeyFile: "tls.key"}
+			o.Serving = ServingOptions{Limits: o.Serving.Limits, BindAddress: ":5678", CertFile: "tls.crt", KeyFile: "tls.key"}
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

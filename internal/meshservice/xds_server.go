@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,7 +53,7 @@ func (a *listenAddress) get() string { return ptr.Deref(a.text.Load(), "") }
 // Start serves until the context ends.
 func (s *xdsServer) Start(ctx context.Context) error {
 	log := s.manager.GetLogger().WithName("mesh")
-	transport, identify, err := s.authentication()
+	transport, identify, precheck, err := s.authentication()
 	if err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func (s *xdsServer) Start(ctx context.Context) error {
 	s.address.set(s.options.BindAddress, listener.Addr())
 	log.Info("serving proxies", "address", listener.Addr().String())
 	return server.NewServer(server.Options{
-		Store: s.store, Identify: identify, Namespaced: !s.where.IsUniversal(), Log: log,
+		Store: s.store, Identify: identify, Precheck: precheck, Limits: s.options.Limits, Namespaced: !s.where.IsUniversal(), Log: log,
 	}).Serve(ctx, listener, transport)
 }
 
@@ -102,24 +104,37 @@ func patchServingLabel(ctx context.Context, writer client.Writer, namespace, nam
 	return writer.Patch(ctx, pod, client.RawPatch("application/merge-patch+json", patch))
 }
 
-// authentication returns the transport credentials, and how proxies are authenticated.
-func (s *xdsServer) authentication() (credentials.TransportCredentials, server.Identifier, error) {
+// authentication returns the transport credentials, how proxies are authenticated, and what is checked before.
+func (s *xdsServer) authentication() (transport credentials.TransportCredentials, identify, precheck server.Identifier, err error) {
 	if s.options.Insecure {
-		return insecure.NewCredentials(), server.Insecure, nil
+		return insecure.NewCredentials(), server.Insecure, server.Insecure, nil
 	}
-	transport, err := server.Transport(s.options.CertFile, s.options.KeyFile, s.options.ClientCAFile, s.manager.GetLogger())
+	transport, err = server.Transport(s.options.CertFile, s.options.KeyFile, s.options.ClientCAFile, s.manager.GetLogger())
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if s.where.IsUniversal() {
-		return transport, server.ByCertificate(nil), nil
+		return transport, server.ByCertificate(nil), server.ByCertificate(nil), nil
 	}
 	clientset, err := kubernetes.NewForConfigAndClient(s.manager.GetConfig(), s.manager.GetHTTPClient())
 	if err != nil {
-		return nil, nil, fmt.Errorf("create a client for token reviews: %w", err)
+		return nil, nil, nil, fmt.Errorf("create a client for token reviews: %w", err)
 	}
-	tokens := server.NewTokens(clientset.AuthenticationV1().TokenReviews(), s.pod)
-	return transport, server.ByCertificate(tokens.Identify), nil
+	tokens := server.NewTokens(clientset.AuthenticationV1().TokenReviews(), s.pod, s.options.Limits.TokenReviews)
+	tokens.TrustIssuer(ownToken(s.manager.GetConfig()))
+	return transport, server.ByCertificate(tokens.Identify), server.ByCertificate(tokens.Precheck), nil
+}
+
+// ownToken is the operator's own token, whose issuer is that of proxies, or empty.
+func ownToken(config *rest.Config) string {
+	if config.BearerTokenFile == "" {
+		return config.BearerToken
+	}
+	token, err := os.ReadFile(config.BearerTokenFile)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(token))
 }
 
 // pod returns the pod of a proxy's Dataplane, or nil.

@@ -51,6 +51,15 @@ func TestChartMesh(t *testing.T) {
 		"served": {
 			meshValues(map[string]any{"serving": serving(nil)}), slices.Concat(where, served), map[string]string{"mesh-certificate": "proxies"},
 		},
+		"served, with limits": {
+			meshValues(map[string]any{"serving": serving(map[string]any{"limits": map[string]any{
+				"connections": 20_000_000, "pending": 50, "requestBytes": 1_000_000, "sendTimeout": "30s", "tokenReviews": 10,
+			}})}),
+			slices.Concat(where, served, []string{
+				"--mesh-max-connections=20000000", "--mesh-max-pending=50", "--mesh-max-request-bytes=1000000", "--mesh-send-timeout=30s", "--mesh-max-token-reviews=10",
+			}),
+			map[string]string{"mesh-certificate": "proxies"},
+		},
 		"served by a passage that does not run": {meshValues(map[string]any{"serving": serving(nil)}, "revision"), where, map[string]string{}},
 		"universal": {
 			meshValues(map[string]any{

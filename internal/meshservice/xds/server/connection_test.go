@@ -12,6 +12,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
@@ -191,9 +192,14 @@ func TestNeverAcknowledges(t *testing.T) {
 // deafOf asks for everything and reads nothing, until the function is called that says how the stream has ended.
 func deafOf(t testing.TB, address, node string) func() error {
 	t.Helper()
+	return deafOver(t, dial(t, address, nil), node)
+}
+
+func deafOver(t testing.TB, connection *grpc.ClientConn, node string) func() error {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), wait.Deadline())
 	t.Cleanup(cancel)
-	stream, err := discovery.NewAggregatedDiscoveryServiceClient(dial(t, address, nil)).StreamAggregatedResources(ctx)
+	stream, err := discovery.NewAggregatedDiscoveryServiceClient(connection).StreamAggregatedResources(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -264,10 +264,10 @@ func TestReturn(t *testing.T) {
 	})
 	t.Run("all are remembered of a process with many targets", func(t *testing.T) {
 		s := returning(to)
-		s.proxy.maxSessions = maxStreams
+		s.proxy.maxSessions = DefaultLimits().Streams
 		s.proxy.rememberClosed(&client(from, tag, tag).streamState)
 		other := client(to, service, service)
-		for range maxStreams - 1 {
+		for range DefaultLimits().Streams - 1 {
 			s.proxy.rememberClosed(&other.streamState)
 		}
 		tellsAll(s, from.Version)

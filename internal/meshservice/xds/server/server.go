@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"time"
 
@@ -25,6 +26,9 @@ import (
 type Options struct {
 	Store    *Store
 	Identify Identifier
+	// Precheck, if not nil, rejects what is known to be wrong without a request to anybody, and before the Dataplane exists.
+	Precheck Identifier
+	Limits   Limits
 	// Namespaced says that the ids of nodes end in a namespace, as on Kubernetes.
 	Namespaced bool
 	Log        logr.Logger
@@ -37,9 +41,11 @@ type Options struct {
 // Server speaks the aggregated discovery service.
 type Server struct {
 	discovery.UnimplementedAggregatedDiscoveryServiceServer
-	options Options
-	stopped context.Context
-	stop    context.CancelFunc
+	options    Options
+	rejections *rejectionLog
+	admission  *admission
+	stopped    context.Context
+	stop       context.CancelFunc
 }
 
 // NewServer returns a server that does not serve yet.
@@ -47,7 +53,10 @@ func NewServer(options Options) *Server {
 	options.FirstRequestTimeout = cmp.Or(options.FirstRequestTimeout, 15*time.Second)
 	options.RecheckInterval = cmp.Or(options.RecheckInterval, 5*time.Minute)
 	options.StopTimeout = cmp.Or(options.StopTimeout, 5*time.Second)
-	s := &Server{options: options}
+	options.Limits = options.Limits.orDefaults()
+	options.Store.maxStreams = options.Limits.Streams
+	s := &Server{options: options, rejections: newRejectionLog(options.Log)}
+	s.admission = newAdmission(options.Limits, 2*options.FirstRequestTimeout, s.rejections)
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -55,9 +64,15 @@ func NewServer(options Options) *Server {
 // Serve serves until the context ends. Streams then end with Unavailable, or are closed after StopTimeout.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, transport credentials.TransportCredentials) error {
 	server := grpc.NewServer(
-		grpc.Creds(transport),
+		grpc.Creds(handshakes{transport, s.admission}),
 		grpc.ConnectionTimeout(s.options.FirstRequestTimeout),
-		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxConcurrentStreams(uint32(s.options.Limits.Streams)),
+		grpc.MaxRecvMsgSize(s.options.Limits.RequestBytes),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.InTapHandle(s.admission.onStream),
+		grpc.StaticStreamWindowSize(receiveWindow), grpc.StaticConnWindowSize(receiveWindow),
+		grpc.ReadBufferSize(readBuffer), grpc.WriteBufferSize(writeBuffer),
+		grpc.ForceServerCodecV2(newCodec()),
 		// Detects a dead connection within half a minute.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
@@ -77,14 +92,14 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, transport cre
 		defer hard.Stop()
 		server.GracefulStop()
 	}()
-	return server.Serve(listener)
+	return server.Serve(s.admission.listen(listener))
 }
 
 // StreamAggregatedResources serves a state-of-the-world stream.
 func (s *Server) StreamAggregatedResources(stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	return s.runStream(stream.Context(), func(one *session) error {
 		return sotw.NewServer(one.ctx, one, one, sotw.WithOrderedADS(), withoutWildcard(sotw.DeactivateLegacyWildcardForTypes)).
-			StreamHandler(stream, xds.AnyType)
+			StreamHandler(sotwStream{stream, one}, xds.AnyType)
 	})
 }
 
@@ -92,7 +107,7 @@ func (s *Server) StreamAggregatedResources(stream discovery.AggregatedDiscoveryS
 func (s *Server) DeltaAggregatedResources(stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
 	return s.runStream(stream.Context(), func(one *session) error {
 		return delta.NewServer(one.ctx, one, one, withoutWildcard(delta.DeactivateLegacyWildcardForTypes)).
-			DeltaStreamHandler(stream, xds.AnyType)
+			DeltaStreamHandler(deltaStream{stream, one}, xds.AnyType)
 	})
 }
 
@@ -106,13 +121,28 @@ func withoutWildcard[O any](option func([]string) O) O {
 func (s *Server) runStream(parent context.Context, serve func(*session) error) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
+	connection, address := connectionOf(parent), addressOf(parent)
 	one := &session{
-		store: s.options.Store, identify: s.identify, ctx: ctx, end: end, since: time.Now(),
+		store: s.options.Store, identify: s.identify, ctx: ctx, end: end, since: time.Now(), connection: connection,
 		identified: make(chan model.ProxyID, 1), state: streamState{timing: s.options.Store.timing, references: s.options.Store.references},
+		sendTimeout: s.options.Limits.SendTimeout,
 	}
+	one.reject = func(node string, err error) {
+		s.rejections.record(err, fmt.Sprint(address), node)
+		connection.rejectedStream()
+	}
+	one.sendTimer = time.AfterFunc(one.sendTimeout, one.onSendTimeout)
+	one.sendTimer.Stop()
+	pending := s.admission.streams.add(sourceOf(address), end)
+	defer pending.remove()
+	var id model.ProxyID
+	defer func() {
+		if err := context.Cause(ctx); isRejection(err) {
+			one.reject(id.String(), err)
+		}
+	}()
 	done := make(chan error, 1)
 	go func() { done <- serve(one) }()
-	var id model.ProxyID
 	firstRequest, recheck := time.NewTimer(s.options.FirstRequestTimeout), time.NewTicker(s.options.RecheckInterval)
 	defer firstRequest.Stop()
 	defer recheck.Stop()
@@ -129,15 +159,16 @@ func (s *Server) runStream(parent context.Context, serve func(*session) error) e
 			return status.Error(codes.Unavailable, "the control plane is shutting down: reconnect")
 		case id = <-one.identified:
 			firstRequest.Stop()
+			pending.remove()
+			connection.identified()
 		case <-firstRequest.C:
-			return status.Errorf(codes.DeadlineExceeded, "no request within %s: send a request with the node id", s.options.FirstRequestTimeout)
+			end(rejectf(causeTimeout, codes.DeadlineExceeded, "no request within %s: send a request with the node id", s.options.FirstRequestTimeout))
 		case <-recheck.C:
 			if id == (model.ProxyID{}) {
 				continue
 			}
 			if err := s.options.Identify(ctx, id); isIdentityError(err) {
-				s.options.Log.Info("proxy identity is no longer valid", "proxy", id.String(), "why", err.Error())
-				return err
+				end(rejectf(causeIdentity, status.Code(err), "proxy %s is no longer identified: %s", id, status.Convert(err).Message()))
 			}
 		}
 	}
@@ -149,15 +180,17 @@ func (s *Server) identify(ctx context.Context, node string) (model.ProxyID, erro
 	if err != nil {
 		return id, status.Error(codes.InvalidArgument, err.Error())
 	}
-	s.options.Store.waitForProxy(ctx, id)
-	if err := s.options.Identify(ctx, id); err != nil {
-		s.options.Log.Info("proxy rejected", "proxy", node, "why", err.Error())
-		if _, isStatus := status.FromError(err); !isStatus {
-			err = status.Errorf(codes.Unauthenticated, "proxy %s: %v", node, err)
-		}
-		return id, err
+	if s.options.Precheck != nil {
+		err = s.options.Precheck(ctx, id)
 	}
-	return id, nil
+	if err == nil {
+		s.options.Store.waitForProxy(ctx, id)
+		err = s.options.Identify(ctx, id)
+	}
+	if _, isStatus := status.FromError(err); !isStatus {
+		err = status.Errorf(codes.Unauthenticated, "proxy %s: %v", node, err)
+	}
+	return id, err
 }
 
 // isIdentityError says whether an identity is wrong, rather than not checked.

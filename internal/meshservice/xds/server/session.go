@@ -12,6 +12,7 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -29,9 +30,18 @@ type session struct {
 	ctx      context.Context
 	end      context.CancelCauseFunc
 	since    time.Time
+	// reject records why the node was rejected.
+	reject func(node string, err error)
 	// identified receives the proxy of the stream.
 	identified chan model.ProxyID
 	node       string
+	connection *connection
+
+	// sending are the resources of the response that is about to be sent, and sendTimer ends a stream that does not send it
+	// within sendTimeout.
+	sending     list
+	sendTimer   *time.Timer
+	sendTimeout time.Duration
 
 	// proxy is nil until the stream is authenticated. Its lock guards the fields below.
 	proxy   *proxy
@@ -49,11 +59,14 @@ func (s *session) authenticate(node string) error {
 		return nil
 	}
 	id, err := s.identify(s.ctx, node)
-	if err != nil {
-		return err
+	if err == nil {
+		s.node = node
+		err = s.store.addSession(id, s)
 	}
-	s.node = node
-	if err := s.store.addSession(id, s); err != nil {
+	if err != nil {
+		if s.ctx.Err() == nil {
+			s.reject(node, err)
+		}
 		return err
 	}
 	s.identified <- id
@@ -74,7 +87,7 @@ func (s *session) CreateWatch(request *discovery.DiscoveryRequest, sub cache.Sub
 		if first {
 			s.resume(t, request.GetVersionInfo())
 		}
-		return &sotwWatch{request, to}
+		return &sotwWatch{to}
 	})
 }
 
@@ -95,12 +108,13 @@ func (s *session) CreateDeltaWatch(request *discovery.DeltaDiscoveryRequest, sub
 		}
 		s.acknowledge(t, request.GetResponseNonce(), nackMessage(t, request.GetErrorDetail() != nil, request.GetErrorDetail().GetMessage()))
 		p.subscribe(sub.IsWildcard(), sub.SubscribedResources())
+		named := slices.Concat(request.GetResourceNamesSubscribe(), request.GetResourceNamesUnsubscribe())
 		if !first {
 			// A repeated subscription asks for the resource again.
-			again := sets.New(slices.Concat(request.GetResourceNamesSubscribe(), request.GetResourceNamesUnsubscribe())...)
+			again := sets.New(named...)
 			p.known = p.known.filter(func(name string) bool { return !again.Has(name) })
 		}
-		return &deltaWatch{request, to}
+		return &deltaWatch{named, to}
 	})
 }
 
@@ -220,11 +234,22 @@ func (s *session) OnStreamOpen(context.Context, int64, string) error { return ni
 func (s *session) OnDeltaStreamOpen(context.Context, int64, string) error { return nil }
 
 func (s *session) OnStreamRequest(_ int64, request *discovery.DiscoveryRequest) error {
-	return s.authenticate(request.GetNode().GetId())
+	return s.authenticate(idOf(request.GetNode()))
 }
 
 func (s *session) OnStreamDeltaRequest(_ int64, request *discovery.DeltaDiscoveryRequest) error {
-	return s.authenticate(request.GetNode().GetId())
+	return s.authenticate(idOf(request.GetNode()))
+}
+
+// idOf returns the id of a node, and clears all else: go-control-plane keeps the node as long as the stream, and that of an
+// Envoy lists every extension.
+func idOf(node *core.Node) string {
+	id := node.GetId()
+	if node != nil {
+		proto.Reset(node)
+		node.Id = id
+	}
+	return id
 }
 
 func (s *session) OnStreamResponse(_ context.Context, _ int64, _ *discovery.DiscoveryRequest, answer *discovery.DiscoveryResponse) {
@@ -243,5 +268,5 @@ func (s *session) setNonce(url, nonce string) {
 	t, _ := resource.TypeOf(url)
 	s.proxy.mu.Lock()
 	defer s.proxy.mu.Unlock()
-	s.state.types[t].setNonce(nonce)
+	s.sending = s.state.types[t].setNonce(nonce)
 }

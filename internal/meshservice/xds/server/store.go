@@ -19,12 +19,11 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
-// maxStreams bounds the streams of one proxy: a process has one for each gRPC target.
-const maxStreams = 256
-
 // Store holds the configuration of every proxy, and the state of its streams.
 type Store struct {
-	timing     Timing
+	timing Timing
+	// maxStreams bounds the streams of one proxy: a process has one for each gRPC target.
+	maxStreams int
 	references *referenceCache
 
 	mu      sync.RWMutex
@@ -56,7 +55,7 @@ func NewStore() *Store { return NewStoreWithTiming(DefaultTiming()) }
 
 // NewStoreWithTiming returns an empty store with other delays.
 func NewStoreWithTiming(timing Timing) *Store {
-	return &Store{timing: timing, references: newReferenceCache(), proxies: map[model.ProxyID]*proxy{}, proxiesPerMesh: map[string]int{}, proxyAdded: make(chan struct{})}
+	return &Store{timing: timing, maxStreams: DefaultLimits().Streams, references: newReferenceCache(), proxies: map[model.ProxyID]*proxy{}, proxiesPerMesh: map[string]int{}, proxyAdded: make(chan struct{})}
 }
 
 // Set sets the configuration of a proxy without waiting for its streams; nil deletes the proxy.
@@ -212,8 +211,8 @@ func (s *Store) addSession(id model.ProxyID, one *session) error {
 	switch {
 	case p.gone:
 		return unknownProxyError(id)
-	case len(p.sessions) >= maxStreams:
-		return status.Errorf(codes.ResourceExhausted, "Dataplane %s of mesh %s has %d streams already: close some", dataplaneName(id), id.Mesh, maxStreams)
+	case len(p.sessions) >= s.maxStreams:
+		return rejectf(causeStreams, codes.ResourceExhausted, "Dataplane %s of mesh %s has %d streams already: close some", dataplaneName(id), id.Mesh, s.maxStreams)
 	}
 	one.proxy = p
 	p.sessions = append(p.sessions, one)
@@ -244,7 +243,7 @@ func (s *Store) removeSession(one *session) {
 
 // unknownProxyError is retryable: a pod may be faster than its Dataplane.
 func unknownProxyError(id model.ProxyID) error {
-	return status.Errorf(codes.Unavailable, "Dataplane %s does not exist in mesh %s, or the Mesh does not exist or is not served yet: create them, or correct the node id", dataplaneName(id), id.Mesh)
+	return rejectf(causeUnknownProxy, codes.Unavailable, "Dataplane %s does not exist in mesh %s, or the Mesh does not exist or is not served yet: create them, or correct the node id", dataplaneName(id), id.Mesh)
 }
 
 func dataplaneName(id model.ProxyID) string {

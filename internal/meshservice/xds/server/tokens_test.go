@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -92,7 +94,11 @@ func (r *reviewer) Create(_ context.Context, in *authenticationv1.TokenReview, _
 	if len(in.Spec.Audiences) != 1 || in.Spec.Audiences[0] != Audience {
 		return nil, fmt.Errorf("asked for the audiences %v", in.Spec.Audiences)
 	}
-	s, err := r.review(in.Spec.Token)
+	said, err := parseClaims(in.Spec.Token)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.review(said.ID)
 	return &authenticationv1.TokenReview{Status: s}, err
 }
 
@@ -107,6 +113,24 @@ func with(token string) context.Context {
 	return metadata.NewIncomingContext(context.Background(), metadata.Pairs("authorization", "Bearer "+token))
 }
 
+// tokenOf is a token of the cart's pod with this id, changed, and signed by nobody: it is the API server that looks at the
+// signature.
+func tokenOf(id string, change func(claims map[string]any)) string {
+	said := map[string]any{
+		"jti": id, "iss": "https://cluster.local", "aud": []string{Audience}, "exp": time.Now().Add(time.Hour).Unix(),
+		"kubernetes.io": map[string]any{"namespace": "shop", "pod": map[string]any{"name": cartPod.Name, "uid": cartPod.UID}},
+	}
+	if change != nil {
+		change(said)
+	}
+	payload, err := json.Marshal(said)
+	if err != nil {
+		panic(err)
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	return encode([]byte(`{"alg":"ES256","kid":"x"}`)) + "." + encode(payload) + "." + encode([]byte("signature"))
+}
+
 func TestTokens(t *testing.T) {
 	api := &reviewer{review: func(token string) (authenticationv1.TokenReviewStatus, error) {
 		switch token {
@@ -118,14 +142,14 @@ func TestTokens(t *testing.T) {
 			return authenticationv1.TokenReviewStatus{Error: "unknown"}, nil
 		}
 	}}
-	tokens := NewTokens(api, podOfCart)
+	tokens := NewTokens(api, podOfCart, 1000)
 	for name, c := range map[string]struct {
 		ctx  context.Context
 		code codes.Code
 	}{
-		"good":  {with("good"), codes.OK},
-		"wrong": {with("wrong"), codes.Unauthenticated},
-		"down":  {with("down"), codes.Unavailable},
+		"good":  {with(tokenOf("good", nil)), codes.OK},
+		"wrong": {with(tokenOf("wrong", nil)), codes.Unauthenticated},
+		"down":  {with(tokenOf("down", nil)), codes.Unavailable},
 		"none":  {context.Background(), codes.Unauthenticated},
 		"basic": {metadata.NewIncomingContext(context.Background(), metadata.Pairs("authorization", "Basic good")), codes.Unauthenticated},
 	} {
@@ -140,19 +164,19 @@ func TestTokens(t *testing.T) {
 	}
 	// A good token is good for one proxy, however often it was reviewed.
 	other := model.ProxyID{Mesh: "default", Namespace: "bank", Name: "vault-0"}
-	if err := tokens.Identify(with("good"), other); err == nil {
+	if err := tokens.Identify(with(tokenOf("good", nil)), other); err == nil {
 		t.Error("the token of one pod is good for another")
 	}
 }
 
 func TestReviewsAreRememberedForAWhile(t *testing.T) {
 	api := &reviewer{review: func(string) (authenticationv1.TokenReviewStatus, error) { return reviewed(nil), nil }}
-	tokens := NewTokens(api, podOfCart)
+	tokens := NewTokens(api, podOfCart, 100*maxReviews)
 	clock := testingclock.NewFakeClock(time.Now())
-	tokens.cache = cache.NewLRUExpireCacheWithClock(maxReviews, clock)
+	tokens.valid = cache.NewLRUExpireCacheWithClock(maxReviews, clock)
 	ask := func(token string) {
 		t.Helper()
-		if _, err := tokens.review(t.Context(), token); err != nil {
+		if _, err := tokens.review(t.Context(), tokenOf(token, nil), "https://cluster.local"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,7 +191,7 @@ func TestReviewsAreRememberedForAWhile(t *testing.T) {
 	for i := range 2 * maxReviews {
 		ask(fmt.Sprint(i))
 	}
-	if got := len(tokens.cache.Keys()); got > maxReviews {
+	if got := len(tokens.valid.Keys()); got > maxReviews {
 		t.Errorf("%d reviews are remembered", got)
 	}
 }
@@ -185,12 +209,12 @@ func TestTokenEnds(t *testing.T) {
 			return authenticationv1.TokenReviewStatus{Error: "token has expired"}, nil
 		}
 	}}
-	tokens := NewTokens(api, podOfCart)
+	tokens := NewTokens(api, podOfCart, 1000)
 	tokens.ttl = 0
 	store := NewStore()
 	store.Set(cart, config(1, "a"))
 	connection := dial(t, serve(t, Options{Store: store, Identify: tokens.Identify, RecheckInterval: 5 * time.Millisecond}, nil), nil)
-	m := connectWith(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer x"), t, connection, cart.String(), true)
+	m := connectWith(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+tokenOf("x", nil)), t, connection, cart.String(), true)
 	m.ask(resource.Listener)
 	eventually(t, "its listener", func() bool { return m.knows(resource.Listener) == "a" })
 	stage.Store(1)

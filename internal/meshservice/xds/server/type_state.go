@@ -99,14 +99,15 @@ func (p *typeState) recordResponse(after, sent list, version, wire string) {
 	p.known, p.responded, p.currentVersion = after, true, ""
 }
 
-// setNonce sets the nonce of the oldest unsent response.
-func (p *typeState) setNonce(nonce string) {
+// setNonce sets the nonce of the oldest unsent response, and returns its resources.
+func (p *typeState) setNonce(nonce string) list {
 	for i := range p.responses {
 		if p.responses[i].nonce == "" {
 			p.responses[i].nonce = nonce
-			return
+			return p.responses[i].sent
 		}
 	}
+	return nil
 }
 
 // dropUnsent drops the responses that were not sent.

@@ -5,7 +5,6 @@ import (
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
@@ -13,7 +12,7 @@ import (
 // watch is an open request for one type.
 type watch interface {
 	// respond returns a function that sends the changes from what the proxy has to next, nil if there are none, and the
-	// resources in the response.
+	// resources in the response, which the stream adds when it sends.
 	respond(t resource.Type, p *typeState, next list, version string) (func() bool, list)
 }
 
@@ -29,10 +28,21 @@ func trySend[M any](to chan M, message M) func() bool {
 	}
 }
 
+// sotwRequests are what go-control-plane is told that a response answers. It needs their type only, and a request with all its
+// names would be kept as long as the watch.
+var sotwRequests, deltaRequests = requestsByType()
+
+func requestsByType() (sotw []*discovery.DiscoveryRequest, delta []*discovery.DeltaDiscoveryRequest) {
+	for _, t := range resource.Types() {
+		sotw = append(sotw, &discovery.DiscoveryRequest{TypeUrl: t.URL()})
+		delta = append(delta, &discovery.DeltaDiscoveryRequest{TypeUrl: t.URL()})
+	}
+	return sotw, delta
+}
+
 // sotwWatch is a state-of-the-world watch.
 type sotwWatch struct {
-	request *discovery.DiscoveryRequest
-	to      chan cache.Response
+	to chan cache.Response
 }
 
 // respond sends all clusters or listeners, since missing ones are deleted. Of the other types only changes are sent, except
@@ -50,19 +60,16 @@ func (w *sotwWatch) respond(t resource.Type, p *typeState, next list, version st
 	if !whole && len(sent) == 0 {
 		return nil, nil
 	}
-	bodies := make([]*anypb.Any, len(sent))
-	for i, r := range sent {
-		bodies[i] = r.Body
-	}
-	return trySend[cache.Response](w.to, &cache.PassthroughResponse{Request: w.request, DiscoveryResponse: &discovery.DiscoveryResponse{
-		VersionInfo: version, TypeUrl: t.URL(), Resources: bodies,
+	return trySend[cache.Response](w.to, &cache.PassthroughResponse{Request: sotwRequests[t], DiscoveryResponse: &discovery.DiscoveryResponse{
+		VersionInfo: version, TypeUrl: t.URL(),
 	}}), sent
 }
 
 // deltaWatch is an incremental watch.
 type deltaWatch struct {
-	request *discovery.DeltaDiscoveryRequest
-	to      chan cache.DeltaResponse
+	// named are the resources that the request subscribes to or unsubscribes from.
+	named []string
+	to    chan cache.DeltaResponse
 }
 
 func (w *deltaWatch) respond(t resource.Type, p *typeState, next list, version string) (func() bool, list) {
@@ -71,7 +78,7 @@ func (w *deltaWatch) respond(t resource.Type, p *typeState, next list, version s
 	for _, r := range p.known.missingIn(next) {
 		removed = append(removed, r.Name)
 	}
-	for _, name := range slices.Concat(w.request.GetResourceNamesSubscribe(), w.request.GetResourceNamesUnsubscribe()) {
+	for _, name := range w.named {
 		if p.isSubscribed(name) && name != "*" && next.find(name) == nil && !slices.Contains(removed, name) {
 			removed = append(removed, name)
 		}
@@ -79,16 +86,12 @@ func (w *deltaWatch) respond(t resource.Type, p *typeState, next list, version s
 	if len(sent) == 0 && len(removed) == 0 && (p.responded || !p.wildcard) {
 		return nil, nil
 	}
-	resources := make([]*discovery.Resource, len(sent))
-	for i, r := range sent {
-		resources[i] = &discovery.Resource{Name: r.Name, Version: r.Version, Resource: r.Body}
-	}
 	return trySend[cache.DeltaResponse](w.to, &cache.DeltaPassthroughResponse{
-		DeltaRequest: w.request,
+		DeltaRequest: deltaRequests[t],
 		// go-control-plane writes into the map.
 		NextVersionMap: map[string]string{},
 		DeltaDiscoveryResponse: &discovery.DeltaDiscoveryResponse{
-			SystemVersionInfo: version, TypeUrl: t.URL(), Resources: resources, RemovedResources: removed,
+			SystemVersionInfo: version, TypeUrl: t.URL(), RemovedResources: removed,
 		},
 	}), sent
 }
