@@ -12,6 +12,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -40,6 +41,17 @@ const perConnection = 50
 
 func connectAll(b *testing.B, address string, ids []model.ProxyID) []*lightProxy {
 	b.Helper()
+	return connectWith(b, address, ids, perConnection, func(model.ProxyID) credentials.TransportCredentials { return insecure.NewCredentials() })
+}
+
+// connectEach connects each proxy over TLS and a connection of its own, as in life.
+func connectEach(b *testing.B, address string, ids []model.ProxyID, files certificates) []*lightProxy {
+	b.Helper()
+	return connectWith(b, address, ids, 1, func(id model.ProxyID) credentials.TransportCredentials { return files.of(b, id) })
+}
+
+func connectWith(b *testing.B, address string, ids []model.ProxyID, perConnection int, transport func(model.ProxyID) credentials.TransportCredentials) []*lightProxy {
+	b.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(cancel)
 	var all []*lightProxy
@@ -47,7 +59,8 @@ func connectAll(b *testing.B, address string, ids []model.ProxyID) []*lightProxy
 	for i, id := range ids {
 		if i%perConnection == 0 {
 			var err error
-			if connection, err = grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+			// A client has small buffers too: thousands of them share the machine with the operator.
+			if connection, err = grpc.NewClient(address, grpc.WithTransportCredentials(transport(id)), grpc.WithReadBufferSize(4<<10), grpc.WithWriteBufferSize(4<<10)); err != nil {
 				b.Fatal(err)
 			}
 			b.Cleanup(func() { _ = connection.Close() })
