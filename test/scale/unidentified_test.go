@@ -33,7 +33,7 @@ const (
 	// maxDelay is by how much longer an update may take while unidentified clients connect.
 	maxDelay = 2.0
 	// maxClientMemory is what they may cost, in MiB.
-	maxClientMemory = 150
+	maxClientMemory = 200
 	updates         = 6
 )
 
