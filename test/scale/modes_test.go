@@ -25,6 +25,8 @@ const (
 	meshProxies, meshServices, meshReachable = 1000, 120, 50
 	// maxModeChange is how long it may take until every proxy has acknowledged what another mode of the Mesh means for it.
 	maxModeChange = 5 * time.Second
+	// maxConnectedMemory is what an operator may take with 1,000 connected proxies, in MiB.
+	maxConnectedMemory = 250
 	// still is how long nobody may be told anything until all is taken to be told.
 	still = time.Second
 )
