@@ -36,7 +36,7 @@ func (r *reconciler) getTemplate(ctx context.Context, key model.TemplateKey, int
 func templateKeyOf(work *workv1alpha1.Work) (model.TemplateKey, error) {
 	manifest := &unstructured.Unstructured{}
 	if len(work.Spec.Workload.Manifests) == 0 {
-		return model.TemplateKey{}, fmt.Errorf("Work %s/%s has no manifest", work.Namespace, work.Name)
+		return model.TemplateKey{}, fmt.Errorf("the manifest of Work %s/%s is missing", work.Namespace, work.Name)
 	}
 	if err := manifest.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw); err != nil {
 		return model.TemplateKey{}, fmt.Errorf("read the manifest of Work %s/%s: %w", work.Namespace, work.Name, err)
