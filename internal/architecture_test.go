@@ -45,7 +45,7 @@ var (
 	}
 	pureFiles = map[string][]string{
 		"adoption/binding":            {"deletion.go", "finished.go", "refusal.go"},
-		"adoption/policy":             {"select.go", "placement.go", "conflict_resolution.go", "exclusions.go", "validation.go", "placement_fields.go", "spread.go", "unsupported.go"},
+		"adoption/policy":             {"select.go", "placement.go", "conflict_resolution.go", "exclusions.go", "validation.go", "placement_fields.go", "spread.go", "unsupported.go", "activation.go"},
 		"adoption/work":               {"deletion.go", "record.go", "finished.go", "health.go"},
 		"meshservice/consumers":       {"gates.go", "intent.go", "record.go", "slices.go"},
 		"revision/controlplane":       {"shared.go", "names.go"},

@@ -69,22 +69,22 @@ func (w *world) applyClaimed(object *unstructured.Unstructured, p *policy.Policy
 	if have == nil && w.deletedNamespaces[object.GetNamespace()] {
 		return // the API server refuses to create a binding
 	}
-	replicas := int32(-1)
-	if p.Spec.Placement.Divides() {
-		replicas = manifest.Replicas(object)
+	content, err := template.ContentOf(object, p)
+	if err != nil {
+		w.t.Fatal(err)
 	}
 	before := have
 	if have == nil {
 		t := model.TemplateOf(object)
 		before = template.FormerBinding(t, object.GetUID(), w.worksOf(t.Key().Binding()))
 	}
-	want, err := template.DesiredBinding(model.TemplateOf(object), object.GetUID(), p, w.placeable(), replicas, before)
+	want, err := template.DesiredBinding(model.TemplateOf(object), object.GetUID(), p, w.placeable(), content, before)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	bound := w.writeBinding(have, want)
 	var needed []model.TemplateKey
-	if p.Spec.PropagateDeps {
+	if bound.Spec.PropagateDeps {
 		needed = manifest.Dependencies(object)
 	}
 	w.applyDependencies(bound, needed, false)

@@ -153,6 +153,30 @@ func stories() map[string]story {
 				w.members["west"].Spec.Taints, w.members["east"].Spec.Taints = w.members["east"].Spec.Taints, nil
 			})
 		}},
+		"lazy-policy": {"A policy with activationPreference: Lazy changes. Each Deployment follows the earlier policy until its template changes. A new template follows the policy as it is.", func(w *world) {
+			lazy := func(clusters ...string) func() {
+				return func() {
+					spec := &w.policy("adopt", overwrite).Spec
+					spec.ActivationPreference, spec.Placement.ClusterAffinity = policyv1alpha1.ActivationLazy, &policyv1alpha1.ClusterAffinity{ClusterNames: clusters}
+				}
+			}
+			w.template("cart", cartOnHub)
+			w.template("pay", payOnHub)
+			w.do("a policy with activationPreference: Lazy for cluster west", lazy("west"))
+			w.do("the policy is for cluster east", lazy("east"))
+			w.do("fairlead pause pp adopt", func() {
+				lazy("east")()
+				w.policies[model.PolicyKey{Namespace: "shop", Name: "adopt"}].Paused = true
+			})
+			w.do("fairlead resume pp adopt", lazy("east"))
+			w.show()
+			w.do("the image of cart changes", func() { w.template("cart", strings.Replace(cartOnHub, "cart:v2", "cart:v3", 1)) })
+			w.do("a template ship is created", func() { w.template("ship", strings.ReplaceAll(cartOnHub, "cart", "ship")) })
+			w.show()
+			w.do("the policy is no longer Lazy", func() {
+				w.policy("adopt", overwrite).Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"east"}}
+			})
+		}},
 		"restore": {"A takeover is aborted: the Deployment that was there is as it was, and the one that the hub created keeps running without the labels of the hub. Then the policy starts again.", func(w *world) {
 			takeover(w)
 			w.do("fairlead abort pp adopt", func() { w.policy("adopt", overwrite).Aborted = true })

@@ -42,7 +42,11 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 	if notScheduled != nil {
 		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, *notScheduled)
 	} else {
-		tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(model.ReasonScheduled, "scheduled to %d clusters", len(clusters)))
+		message := fmt.Sprintf("scheduled to %d clusters", len(clusters))
+		if deferred := model.DeferredReason(binding); deferred != nil {
+			message += "; " + deferred.Message
+		}
+		tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(model.ReasonScheduled, "%s", message))
 	}
 	applied, waiting := 0, 0
 	var first *metav1.Condition

@@ -100,17 +100,17 @@ func (h *hub) operator() map[string]passage.Action {
 			if d.Action != model.ActionApply {
 				continue
 			}
-			replicas := int32(-1)
-			if d.Policy.Spec.Placement.Divides() {
-				replicas = manifest.Replicas(object)
+			content, err := template.ContentOf(object, d.Policy)
+			if err != nil {
+				h.t.Fatal(err)
 			}
-			by, err := template.DesiredBinding(model.TemplateOf(object), object.GetUID(), d.Policy, h.members, replicas, have)
+			by, err := template.DesiredBinding(model.TemplateOf(object), object.GetUID(), d.Policy, h.members, content, have)
 			if err != nil {
 				h.t.Fatal(err)
 			}
 			write(by)
 			for _, key := range manifest.Dependencies(object) {
-				if h.templates[key] == nil || !d.Policy.Spec.PropagateDeps {
+				if h.templates[key] == nil || !by.Spec.PropagateDeps {
 					continue
 				}
 				dependency := h.bindings[client.ObjectKey{Namespace: key.Namespace, Name: model.BindingName(key.Kind, key.Name)}]
@@ -291,6 +291,50 @@ func TestForecastAgreesWithOperator(t *testing.T) {
 			},
 			map[string]passage.Action{"Deployment shop/pay in east": "create with 3", "Deployment shop/pay in west": "create with 2"},
 		},
+		"a Lazy policy that has changed, and not the template": {
+			func(h *hub) *policy.Policy {
+				h.template("pay", pay)
+				p := h.policy("p", abort)
+				p.Spec.ActivationPreference, p.Spec.Placement.ClusterAffinity = policyv1alpha1.ActivationLazy, names("east")
+				h.settled()
+				p.Spec.Placement.ClusterAffinity = names("west")
+				return p
+			},
+			map[string]passage.Action{"Deployment shop/pay in east": model.ActionCreate},
+		},
+		"a Lazy policy that has changed, and the template": {
+			func(h *hub) *policy.Policy {
+				h.template("pay", pay)
+				p := h.policy("p", abort)
+				p.Spec.ActivationPreference, p.Spec.Placement.ClusterAffinity = policyv1alpha1.ActivationLazy, names("east")
+				h.settled()
+				p.Spec.Placement.ClusterAffinity = names("west")
+				h.template("pay", strings.Replace(pay, "pay:v1", "pay:v2", 1))
+				return p
+			},
+			map[string]passage.Action{"Deployment shop/pay in east": model.ActionDelete, "Deployment shop/pay in west": model.ActionCreate},
+		},
+		"a Lazy policy that no longer brings dependencies": {
+			func(h *hub) *policy.Policy {
+				h.template("pay", pay)
+				h.template("settings", settings)
+				p := h.policy("p", abort)
+				p.Spec.ActivationPreference, p.Spec.Placement.ClusterAffinity = policyv1alpha1.ActivationLazy, names("east")
+				h.settled()
+				p.Spec.PropagateDeps = false
+				return p
+			},
+			map[string]passage.Action{"Deployment shop/pay in east": model.ActionCreate, "ConfigMap shop/settings in east": model.ActionCreate},
+		},
+		"a Lazy policy over a template that was there before": {
+			func(h *hub) *policy.Policy {
+				h.template("pay", pay).SetCreationTimestamp(metav1.NewTime(now.Add(-time.Hour)))
+				p := h.policy("p", abort)
+				p.Spec.ActivationPreference, p.ChangedAt = policyv1alpha1.ActivationLazy, now
+				return p
+			},
+			map[string]passage.Action{},
+		},
 		"a template that another policy keeps": {
 			func(h *hub) *policy.Policy {
 				h.template("pay", pay)
@@ -385,7 +429,7 @@ func TestResourceInTwoVersionsIsPlannedOnce(t *testing.T) {
 					if object.GetAPIVersion() != bound {
 						continue
 					}
-					b, err := template.DesiredBinding(model.TemplateOf(object), "u", p, h.members, -1, nil)
+					b, err := template.DesiredBinding(model.TemplateOf(object), "u", p, h.members, template.Content{Replicas: -1}, nil)
 					if err != nil {
 						t.Fatal(err)
 					}

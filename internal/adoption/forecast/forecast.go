@@ -26,10 +26,18 @@ type Forecast struct {
 	Outcomes []Outcome
 	// Elsewhere counts the resources that the policy selects, by the other policy that takes them.
 	Elsewhere map[model.PolicyKey]int
+	// Deferred are the resources for which the policy takes effect only when their templates change.
+	Deferred []Deferral
 	// Obstacles are problems that have to be solved first.
 	Obstacles []passage.Step
 	// Notes are further remarks.
 	Notes []string
+}
+
+// Deferral is a resource that does not follow its policy yet.
+type Deferral struct {
+	Object passage.Object `json:"object"`
+	Reason passage.Reason `json:"reason"`
 }
 
 // Plan is the forecast as steps.

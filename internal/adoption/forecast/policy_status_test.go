@@ -143,7 +143,7 @@ func appliedPolicy(t *testing.T) (*policy.Policy, *hubReader) {
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment"}}
 	h := &hubReader{templates: []unstructured.Unstructured{*templateNamed("apps/v1", "Deployment", "cart")}}
 	cart := model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
-	b, err := template.DesiredBinding(cart, "u", p, []policy.Member{{Name: "west"}}, -1, nil)
+	b, err := template.DesiredBinding(cart, "u", p, []policy.Member{{Name: "west"}}, template.Content{Replicas: -1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,10 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 		if d.AnnotationErr != nil {
 			f.Notes = append(f.Notes, fmt.Sprintf("%s %s: %v", p.template.GetKind(), model.NameOf(p.template), d.AnnotationErr))
 		}
-		if reason := cmp.Or(d.Refused, model.NoClusterReason(p.binding)); reason != nil {
+		if model.IsDeferred(p.binding) {
+			f.Deferred = append(f.Deferred, Deferral{model.ObjectOf(p.template), *model.DeferredReason(p.binding)})
+		}
+		if reason := cmp.Or(d.Refused, model.NoClusterReason(p.binding)); reason != nil && reason.Code != model.ReasonDeferred {
 			f.Obstacles = append(f.Obstacles, passage.Step{
 				Object: model.ObjectOf(p.template), Action: model.ActionBind, State: passage.Failed,
 				Reason: passage.Because(reason.Code, "%s %s is not placed: %s", p.template.GetKind(), model.NameOf(p.template), reason.Message),

@@ -127,10 +127,8 @@ func (v *hubState) bindTemplates(found []*unstructured.Unstructured, subject *po
 		}
 		planned[model.KeyOf(template)], bound[t.Key().Binding()] = &plannedBinding{template, b}, true
 	}
-	if subject.Spec.PropagateDeps {
-		if err := v.addDependencies(planned, get); err != nil {
-			return nil, nil, err
-		}
+	if err := v.addDependencies(planned, get); err != nil {
+		return nil, nil, err
 	}
 	for _, p := range planned {
 		all = append(all, *p)
@@ -153,11 +151,11 @@ func inSelectorOrder(found []*unstructured.Unstructured, p *policy.Policy) []*un
 }
 
 func (v *hubState) simulateBinding(object *unstructured.Unstructured, policy *policy.Policy, have *model.Binding) (*model.Binding, error) {
-	replicas := int32(-1)
-	if policy.Spec.Placement.Divides() {
-		replicas = manifest.Replicas(object)
+	content, err := template.ContentOf(object, policy)
+	if err != nil {
+		return nil, err
 	}
-	return template.DesiredBinding(model.TemplateOf(object), object.GetUID(), policy, v.members, replicas, have)
+	return template.DesiredBinding(model.TemplateOf(object), object.GetUID(), policy, v.members, content, have)
 }
 
 // listTemplates are all resources of the kinds that a policy selects.
@@ -199,10 +197,13 @@ func forEach(ctx context.Context, hub client.Reader, list client.ObjectList, kin
 func (v *hubState) addDependencies(planned map[model.TemplateKey]*plannedBinding, get getTemplateFunc) error {
 	bindings, requiredBy := maps.Clone(v.bindings), map[model.TemplateKey][]*model.Binding{}
 	for _, by := range planned {
+		bindings[client.ObjectKeyFromObject(by.binding.Object)] = by.binding
+		if !by.binding.Spec.PropagateDeps {
+			continue
+		}
 		for _, key := range manifest.Dependencies(by.template) {
 			requiredBy[key] = append(requiredBy[key], by.binding)
 		}
-		bindings[client.ObjectKeyFromObject(by.binding.Object)] = by.binding
 	}
 	for key, by := range requiredBy {
 		dependency := planned[key]

@@ -55,7 +55,7 @@ func Status(ctx context.Context, hub client.Reader, subject *policy.Policy) (pas
 	s := &statusPlan{hub: v, subject: subject, included: map[string]bool{}, held: plan.Hold != nil}
 	s.addSelected(ctx, hub)
 	s.addReleased()
-	if subject.Spec.PropagateDeps {
+	if subject.MayPropagateDeps() {
 		if err := s.addDependencies(ctx, hub); err != nil {
 			return plan, err
 		}
@@ -107,7 +107,7 @@ func (v *hubState) abortSteps(policy *policy.Policy) []passage.Step {
 		taken[b.Path()] = model.ClaimOf(b) == policy.Key()
 	}
 	for _, b := range v.bindings {
-		if taken[b.Path()] || policy.Spec.PropagateDeps && model.IsRequiredBy(b, taken) {
+		if taken[b.Path()] || policy.MayPropagateDeps() && model.IsRequiredBy(b, taken) {
 			all = append(all, passage.Step{
 				Object: model.TemplateOfBinding(b).Object(), Action: model.ActionRestore, State: passage.Running,
 				Reason: passage.Because(model.ReasonAborting, "not yet released"),
@@ -180,13 +180,17 @@ func stepsOf(t model.Template, version string, b *model.Binding, unknown map[str
 	switch {
 	case b == nil || b.GetDeletionTimestamp() != nil || b.Status.ObservedGeneration < b.GetGeneration():
 		return []passage.Step{bind}
-	case version != "" && b.Status.TemplateVersion != version:
+	case version != "" && (b.Status.TemplateVersion != version || model.ActivatedVersion(b) != "" && model.ActivatedVersion(b) != version):
 		bind.Reason = versionNotReported
 		return []passage.Step{bind}
 	}
 	var all []passage.Step
+	deferred := model.DeferredReason(b)
 	if reason := model.NoClusterReason(b); reason != nil {
 		bind.State, bind.Reason = passage.Failed, *reason
+		if deferred != nil {
+			bind.State, bind.Held = passage.Pending, true
+		}
 		all = append(all, bind)
 	}
 	for _, target := range model.Targets(b) {
@@ -197,6 +201,9 @@ func stepsOf(t model.Template, version string, b *model.Binding, unknown map[str
 			step.Reason = why
 		} else if i >= 0 {
 			step.State, step.Reason = statusOf(b.Status.AggregatedStatus[i], held)
+			if step.State == passage.Done && deferred != nil {
+				step.Reason = *deferred
+			}
 		}
 		all = append(all, step)
 	}

@@ -181,7 +181,7 @@ func TestOutdated(t *testing.T) {
 		change(p)
 		return p
 	}
-	b, err := template.DesiredBinding(model.Template{Namespace: "shop", Name: "cart"}, "", newPolicy(func(*policy.Policy) {}), nil, -1, nil)
+	b, err := template.DesiredBinding(model.Template{Namespace: "shop", Name: "cart"}, "", newPolicy(func(*policy.Policy) {}), nil, template.Content{Replicas: -1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,6 +64,9 @@ func SetPlaced(binding *Binding, group string, unmet bool) {
 // placement is met.
 func NoClusterReason(binding *Binding) *passage.Reason {
 	var reason passage.Reason
+	if binding.Spec.Placement == nil && len(Targets(binding)) == 0 && IsDeferred(binding) {
+		return DeferredReason(binding)
+	}
 	switch unmet, clusters := binding.GetAnnotations()[AnnotationUnmet] == "true", len(Targets(binding)); {
 	case unmet && clusters > 0:
 		reason = passage.Because(ReasonNoCluster, "the joined clusters do not meet spec.placement.spreadConstraints of the policy, and the resource stays where it is, in %d: "+

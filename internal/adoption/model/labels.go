@@ -41,6 +41,14 @@ const AnnotationAffinity = "fairlead.dev/affinity"
 // AnnotationUnmet set to "true" on a binding tells that the clusters do not meet spec.placement.spreadConstraints.
 const AnnotationUnmet = "fairlead.dev/spread-unmet"
 
+// Annotations of a binding whose policy has activationPreference: Lazy.
+const (
+	// AnnotationActivated has the version of the template with which the policy last took effect.
+	AnnotationActivated = "fairlead.dev/activated-version"
+	// AnnotationDeferred set to "true" tells that the policy takes effect when the template changes.
+	AnnotationDeferred = "fairlead.dev/deferred"
+)
+
 // AnnotationUnsupported on a binding has the fields of its policy that Fairlead does not support, separated by commas.
 const AnnotationUnsupported = "fairlead.dev/unsupported-fields"
 

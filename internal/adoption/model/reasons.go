@@ -19,6 +19,9 @@ const (
 	ReasonApplying     passage.Code = "Applying"
 )
 
+// ReasonDeferred is for a resource whose policy has activationPreference: Lazy, and takes effect when the template changes.
+const ReasonDeferred passage.Code = "LazyActivation"
+
 // The reasons of the condition Ready of a Cluster.
 const (
 	ReasonReady        passage.Code = "ClusterReady"

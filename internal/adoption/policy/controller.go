@@ -173,7 +173,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // bindings are those of the templates that a policy takes, and of their dependencies.
 func (r *reconciler) bindings(ctx context.Context, policy *Policy) ([]*model.Binding, error) {
 	all, err := model.ListClaimed(ctx, r.client, policy.Key())
-	if err != nil || !policy.Spec.PropagateDeps {
+	if err != nil || !policy.MayPropagateDeps() {
 		return all, err
 	}
 	included := map[string]bool{}

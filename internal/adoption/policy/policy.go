@@ -3,10 +3,12 @@
 package policy
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,7 +28,9 @@ type Policy struct {
 	// Generation of the spec, and whether the policy is being deleted, paused or aborted.
 	Generation               int64
 	Deleted, Paused, Aborted bool
-	Spec                     policyv1alpha1.PropagationSpec
+	// ChangedAt is when the spec was last written.
+	ChangedAt time.Time
+	Spec      policyv1alpha1.PropagationSpec
 	// Status is that of the object, nil for a policy that was made without one.
 	Status *policyv1alpha1.PropagationStatus
 }
@@ -79,9 +83,10 @@ func (p *Policy) Hold() *passage.Reason {
 func Of(object client.Object) *Policy {
 	p := &Policy{
 		Namespace: object.GetNamespace(), Name: object.GetName(), Generation: object.GetGeneration(),
-		Deleted: object.GetDeletionTimestamp() != nil,
-		Paused:  object.GetAnnotations()[fairlead.AnnotationPaused] == "true",
-		Aborted: object.GetAnnotations()[model.AnnotationAborted] == "true",
+		Deleted:   object.GetDeletionTimestamp() != nil,
+		Paused:    object.GetAnnotations()[fairlead.AnnotationPaused] == "true",
+		Aborted:   object.GetAnnotations()[model.AnnotationAborted] == "true",
+		ChangedAt: specChangedAt(object),
 	}
 	switch object := object.(type) {
 	case *policyv1alpha1.PropagationPolicy:
@@ -92,6 +97,17 @@ func Of(object client.Object) *Policy {
 		return p
 	}
 	return nil
+}
+
+// specChangedAt is the last time at which a client has written the spec, by its managedFields; without any, the creation.
+func specChangedAt(object client.Object) time.Time {
+	last := object.GetCreationTimestamp().Time
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "" && entry.Time != nil && entry.Time.After(last) && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:spec"`)) {
+			last = entry.Time.Time
+		}
+	}
+	return last
 }
 
 // List lists all policies, by namespace and name.
@@ -117,13 +133,14 @@ func List(ctx context.Context, reader client.Reader) ([]*Policy, error) {
 	return all, nil
 }
 
-// IsOutdated holds for a binding that was written for an earlier spec of its policy, or before a cluster joined or left.
+// IsOutdated holds for a binding that was written for an earlier spec of its policy, or before a cluster joined or left. One for
+// which a Lazy policy is deferred is not outdated.
 func IsOutdated(b *model.Binding, policy *Policy, members []Member) bool {
-	resolution, _ := ResolveConflict(policy.Spec.ConflictResolution, "")
-	return !isPlaced(b, policy.Spec.Placement, members) || b.Spec.ConflictResolution != resolution || !equality.Semantic.DeepEqual(b.Spec.Placement, &policy.Spec.Placement) ||
-		!equality.Semantic.DeepEqual(b.Spec.Suspension, SuspensionOf(policy)) || b.Spec.PropagateDeps != policy.Spec.PropagateDeps ||
-		// Users wait for these before they delete a template.
-		!equality.Semantic.DeepEqual(b.Spec.PreserveResourcesOnDeletion, policy.Spec.PreserveResourcesOnDeletion) || b.Spec.DeletionProtection != policy.Spec.DeletionProtection
+	deferred := model.IsDeferred(b)
+	if !equality.Semantic.DeepEqual(b.Spec.Suspension, SuspensionOf(policy)) || policy.isRequested(b.Spec) == deferred || deferred && !policy.IsLazy() {
+		return true
+	}
+	return b.Spec.Placement != nil && !isPlaced(b, *b.Spec.Placement, members)
 }
 
 // isPlaced tells whether a binding goes to the clusters that a placement selects among the members. Replicas are not compared: the

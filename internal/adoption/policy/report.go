@@ -21,6 +21,8 @@ type Counts struct {
 	// conflict, failure and suspension are the first of each, in words.
 	conflict, failure, suspension string
 	pending                       int32
+	// deferred are those that follow an earlier policy until their templates change, and unplaced those that go nowhere until then.
+	deferred, unplaced int32
 	// notJoined are the clusters that the policy asks for by name and that are no members.
 	notJoined []string
 	// kindError is why a kind that the policy selects cannot be watched.
@@ -42,8 +44,13 @@ func Count(policy *Policy, bindings []*model.Binding, members []Member) Counts {
 		case condition == nil || condition.ObservedGeneration < b.GetGeneration() || passage.Code(condition.Reason) == model.ReasonApplying,
 			model.ClaimOf(b) == policy.Key() && IsOutdated(b, policy, members):
 			t.pending++
+		case passage.Code(condition.Reason) == model.ReasonDeferred:
+			t.unplaced++
 		case condition.Status == metav1.ConditionTrue:
 			t.Applied++
+			if model.IsDeferred(b) {
+				t.deferred++
+			}
 		case passage.Code(condition.Reason) == model.ReasonSuspended:
 			t.pending++
 			if t.suspension == "" {
@@ -113,6 +120,13 @@ func (t Counts) condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 		return metav1.ConditionUnknown, passage.Because(model.ReasonSuspended, "%d of %d resources are applied, the first that is not: %s", t.Applied, t.Matched, t.suspension)
 	case t.pending > 0:
 		return metav1.ConditionUnknown, passage.Because(model.ReasonApplying, "%d of %d resources are applied", t.Applied, t.Matched)
+	case t.unplaced > 0:
+		return metav1.ConditionUnknown, passage.Because(model.ReasonDeferred,
+			"%d of %d resources are applied; %d wait until their templates change, because spec.activationPreference is Lazy", t.Applied, t.Matched, t.unplaced)
+	case t.deferred > 0:
+		return metav1.ConditionTrue, passage.Because(model.ReasonAllApplied,
+			"all %d resources are applied in all of their clusters; %d of them follow the earlier policy until their templates change, because spec.activationPreference is Lazy",
+			t.Matched, t.deferred)
 	}
 	return metav1.ConditionTrue, passage.Because(model.ReasonAllApplied, "all %d resources are applied in all of their clusters", t.Matched)
 }

@@ -36,7 +36,6 @@ var unsupportedFields = []unsupportedField{
 	{"spec.placement.workloadAffinity", "remove the field, and name the clusters of each workload in a policy of its own", func(s *policyv1alpha1.PropagationSpec) bool {
 		return s.Placement.WorkloadAffinity != nil
 	}},
-	{"spec.activationPreference", "remove the field, and pause the policy while you change it", func(s *policyv1alpha1.PropagationSpec) bool { return s.ActivationPreference != "" }},
 	{"spec.dependentOverrides", "remove the field; Fairlead has no OverridePolicies", func(s *policyv1alpha1.PropagationSpec) bool { return len(s.DependentOverrides) > 0 }},
 	{"spec.failover", "remove the field; Fairlead moves no resources away from clusters that fail", func(s *policyv1alpha1.PropagationSpec) bool { return s.Failover != nil }},
 	{"spec.schedulePriority", "remove the field; Fairlead places every resource at once", func(s *policyv1alpha1.PropagationSpec) bool { return s.SchedulePriority != nil }},

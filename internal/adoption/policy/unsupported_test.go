@@ -27,7 +27,7 @@ func TestUnsupportedFields(t *testing.T) {
 		`{schedulerName: other}`:                                                "",
 		`{preemption: Never}`:                                                   "",
 		`{preemption: Always}`:                                                  "",
-		`{activationPreference: Lazy}`:                                          "spec.activationPreference",
+		`{activationPreference: Lazy}`:                                          "",
 		`{suspension: {dispatching: true}}`:                                     "",
 		`{suspension: {dispatchingOnClusters: {}}}`:                             "",
 		`{suspension: {dispatchingOnClusters: {clusterNames: [east]}}}`:         "",

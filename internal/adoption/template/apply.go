@@ -54,22 +54,19 @@ func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t 
 	if err := d.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list Clusters: %w", err)
 	}
-	refused := len(p.UnsupportedFields()) > 0
-	divided := p.Spec.Placement.Divides() && !refused
-	withDependencies := p.Spec.PropagateDeps && !refused
 	var template *unstructured.Unstructured
-	if divided || withDependencies {
+	if NeedsContent(p) {
 		template = &unstructured.Unstructured{}
 		template.SetGroupVersionKind(key.Kind)
 		if err := d.templates.Get(ctx, key.ObjectKey, template); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}
-	replicas := int32(-1)
-	if divided {
-		replicas = manifest.Replicas(template)
+	content, err := ContentOf(template, p)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
-	bound, err := d.applyBinding(ctx, t, uid, p, policy.MembersOf(clusters.Items), replicas, have)
+	bound, err := d.applyBinding(ctx, t, uid, p, policy.MembersOf(clusters.Items), content, have)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		// The template goes with its namespace.
 		return reconcile.Result{}, nil
@@ -77,8 +74,9 @@ func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t 
 		return reconcile.Result{}, err
 	}
 	var needed []model.TemplateKey
-	switch {
-	case withDependencies:
+	switch refused := len(p.UnsupportedFields()) > 0; {
+	case !refused && bound.Spec.PropagateDeps:
+		// Those of the policy that is in force.
 		needed = manifest.Dependencies(template)
 	case refused:
 		// Its dependencies stay as they are, too.
@@ -104,7 +102,7 @@ func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t 
 }
 
 // applyBinding writes the binding of a resource, if it says anything new.
-func (d *Reconciler) applyBinding(ctx context.Context, t model.Template, uid types.UID, policy *policy.Policy, members []policy.Member, replicas int32, have *model.Binding) (*model.Binding, error) {
+func (d *Reconciler) applyBinding(ctx context.Context, t model.Template, uid types.UID, policy *policy.Policy, members []policy.Member, content Content, have *model.Binding) (*model.Binding, error) {
 	before := have
 	if have == nil {
 		works, err := model.ListWorks(ctx, d.client, model.BindingPath(t.Key().Binding()))
@@ -113,7 +111,7 @@ func (d *Reconciler) applyBinding(ctx context.Context, t model.Template, uid typ
 		}
 		before = FormerBinding(t, uid, works)
 	}
-	want, err := DesiredBinding(t, uid, policy, members, replicas, before)
+	want, err := DesiredBinding(t, uid, policy, members, content, before)
 	if err != nil {
 		return nil, err
 	}

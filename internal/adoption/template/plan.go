@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
+	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/passage"
@@ -84,14 +87,52 @@ func isAborted(policies []*policy.Policy, claim model.PolicyKey) bool {
 	return slices.ContainsFunc(policies, func(p *policy.Policy) bool { return p.Key() == claim && p.Aborted })
 }
 
+// Content is the part of a template that its binding depends on, besides what policies select by.
+type Content struct {
+	// Replicas are negative for a resource without any.
+	Replicas int32
+	// Version and Created are needed for a policy that is Lazy. Created is zero for a template that does not exist yet.
+	Version string
+	Created time.Time
+}
+
+// NeedsContent tells whether a policy cannot be carried out without the content of a template.
+func NeedsContent(p *policy.Policy) bool {
+	return len(p.UnsupportedFields()) == 0 && (p.Spec.Placement.Divides() || p.Spec.PropagateDeps || p.IsLazy())
+}
+
+// ContentOf is the content of a template that a policy needs; without a template, none.
+func ContentOf(template *unstructured.Unstructured, p *policy.Policy) (Content, error) {
+	c := Content{Replicas: -1}
+	if template == nil || !NeedsContent(p) {
+		return c, nil
+	}
+	c.Replicas, c.Created = manifest.Replicas(template), template.GetCreationTimestamp().Time
+	if !p.IsLazy() {
+		return c, nil
+	}
+	var err error
+	c.Version, err = manifest.Version(template)
+	return c, err
+}
+
 // DesiredBinding is the binding of a resource as its policy asks for, made from the existing binding.
-func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members []policy.Member, replicas int32, have *model.Binding) (*model.Binding, error) {
+func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members []policy.Member, content Content, have *model.Binding) (*model.Binding, error) {
 	if fields := p.UnsupportedFields(); len(fields) > 0 {
 		return refusedBinding(t, uid, p, fields, members, have), nil
 	}
-	placed, err := policy.Place(p.Spec.Placement, members, replicas, policy.PlacedBy(have))
-	if err != nil {
-		return nil, err
+	active := p.Activate(have, content.Version, content.Created)
+	p = active.Policy
+	replicas := int32(-1)
+	if p.Spec.Placement.Divides() {
+		replicas = content.Replicas
+	}
+	var placed policy.Placed
+	if !active.Unplaced {
+		var err error
+		if placed, err = policy.Place(p.Spec.Placement, members, replicas, policy.PlacedBy(have)); err != nil {
+			return nil, err
+		}
 	}
 	// The policy is shared with a cache, and a client decodes answers into the object that it has sent.
 	spec := p.Spec.DeepCopy()
@@ -103,6 +144,7 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	model.Claim(want, p.Key())
 	model.SetUnsupportedFields(want, nil)
 	model.SetPlaced(want, placed.Affinity, placed.Unmet)
+	model.SetActivation(want, content.Version, active.Deferred)
 	*want.Spec = workv1alpha2.ResourceBindingSpec{
 		Resource:           workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: uid},
 		Clusters:           placed.Clusters,
@@ -113,6 +155,9 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 		DeletionProtection: p.Spec.DeletionProtection,
 		PropagateDeps:      p.Spec.PropagateDeps, SchedulerName: p.Spec.SchedulerName,
 		RequiredBy: want.Spec.RequiredBy,
+	}
+	if active.Unplaced {
+		want.Spec.Placement = nil
 	}
 	if want.Spec.ConflictResolution == "" {
 		want.Spec.ConflictResolution = policyv1alpha1.ConflictAbort

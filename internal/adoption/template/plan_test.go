@@ -187,7 +187,7 @@ func TestDesiredBinding(t *testing.T) {
 				have.SetResourceVersion("7")
 				c.have(have)
 			}
-			b, err := DesiredBinding(cart, "u", p, members, c.replicas, have)
+			b, err := DesiredBinding(cart, "u", p, members, Content{Replicas: c.replicas}, have)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -332,7 +332,7 @@ func TestRestoredNoLonger(t *testing.T) {
 	model.RestoreIn(restored, targets("east west")...)
 	by := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "by"})
 	by.Spec.Clusters = targets("west")
-	claimed, err := DesiredBinding(template, "u", &policy.Policy{Namespace: "shop", Name: "p"}, []policy.Member{{Name: "west"}}, -1, restored)
+	claimed, err := DesiredBinding(template, "u", &policy.Policy{Namespace: "shop", Name: "p"}, []policy.Member{{Name: "west"}}, Content{Replicas: -1}, restored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func TestDesiredBindingSharesNothingWithItsPolicy(t *testing.T) {
 		}},
 	}}
 	before := p.Spec.DeepCopy()
-	b, err := DesiredBinding(model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}, "u", p, nil, -1, nil)
+	b, err := DesiredBinding(model.Template{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}, "u", p, nil, Content{Replicas: -1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

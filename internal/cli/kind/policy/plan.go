@@ -73,12 +73,14 @@ type forecastReport struct {
 	Objects []forecast.Outcome `json:"objects"`
 	// Elsewhere counts resources that the policy selects, by the other policy that takes them.
 	Elsewhere map[string]int `json:"elsewhere,omitempty"`
-	Obstacles []passage.Step `json:"obstacles,omitempty"`
+	// Deferred are resources for which the policy takes effect only when their templates change.
+	Deferred  []forecast.Deferral `json:"deferred,omitempty"`
+	Obstacles []passage.Step      `json:"obstacles,omitempty"`
 	Notes     []string       `json:"notes,omitempty"`
 }
 
 func newForecastReport(f forecast.Forecast) *forecastReport {
-	r := &forecastReport{Totals: f.Totals(), Objects: append([]forecast.Outcome{}, f.Outcomes...), Obstacles: f.Obstacles, Notes: f.Notes, Elsewhere: map[string]int{}}
+	r := &forecastReport{Totals: f.Totals(), Objects: append([]forecast.Outcome{}, f.Outcomes...), Deferred: f.Deferred, Obstacles: f.Obstacles, Notes: f.Notes, Elsewhere: map[string]int{}}
 	for key, n := range f.Elsewhere {
 		r.Elsewhere[strings.TrimPrefix(key.String(), "/")] = n
 	}
@@ -115,12 +117,26 @@ func printForecast(w io.Writer, format render.Format, f forecast.Forecast) {
 	for _, key := range slices.SortedFunc(maps.Keys(f.Elsewhere), func(a, b model.PolicyKey) int { return strings.Compare(a.String(), b.String()) }) {
 		render.Note(w, fmt.Sprintf("%s that it selects: policy %s takes them.", render.Count(f.Elsewhere[key], "resource"), strings.TrimPrefix(key.String(), "/")))
 	}
+	printDeferred(w, format, f.Deferred)
 	for _, o := range f.Obstacles {
 		render.Note(w, o.Reason.Message)
 	}
 	for _, note := range f.Notes {
 		render.Note(w, note)
 	}
+}
+
+// printDeferred lists the resources for which the policy takes effect only when their templates change.
+func printDeferred(w io.Writer, format render.Format, all []forecast.Deferral) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	shown, more := render.Limit(format, all)
+	render.PrintList(w, format, []string{"DEFERRED", "WHY"}, shown, func(d forecast.Deferral) []string {
+		return []string{render.NameInCluster(d.Object), d.Reason.Message}
+	})
+	render.PrintMore(w, "", more)
 }
 
 // hasNoFieldChanges holds for an object of which there is nothing to tell but that it is there: a thousand of them say no more than a

@@ -71,7 +71,7 @@ func (k *Kind) Watch(ctx context.Context, r connect.Resource) (kind.Watch, error
 		}
 		if err := checkReadable(ctx, r.Cluster.Client, gvk, r.Key.Namespace); err != nil {
 			refused[gvk] = err
-		} else if p.Spec.PropagateDeps {
+		} else if p.MayPropagateDeps() {
 			watched = append(watched, dependency)
 		}
 	}

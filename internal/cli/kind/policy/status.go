@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/adoption/forecast"
+	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/render"
@@ -107,11 +108,16 @@ func (s *status) printAdoption(w io.Writer, format render.Format) {
 	render.PrintList(w, format, []string{"CLUSTER", "APPLIED", "WAITING", "FAILED"}, s.Adoption.Clusters, func(c clusterStatus) []string {
 		return []string{c.Cluster, fmt.Sprintf("%d/%d", c.Done, c.Total), strconv.Itoa(c.Running + c.Pending), strconv.Itoa(c.Failed)}
 	})
-	open, more := render.Limit(format, failedFirst(render.Open(s.Steps)))
+	open, more := render.Limit(format, failedFirst(listed(s.Steps)))
 	render.PrintList(w, format, []string{"CLUSTER", "OBJECT", "STATE", "WHY"}, open, func(step passage.Step) []string {
 		return []string{render.OrDash(step.Object.Cluster), render.NameInCluster(step.Object), string(step.State), step.Reason.Message}
 	})
 	render.PrintMore(w, "", more)
+}
+
+// listed are the steps that are not done, and those of resources that follow an earlier policy.
+func listed(steps []passage.Step) []passage.Step {
+	return slices.DeleteFunc(slices.Clone(steps), func(s passage.Step) bool { return s.State == passage.Done && s.Reason.Code != model.ReasonDeferred })
 }
 
 func failedFirst(steps []passage.Step) []passage.Step {
