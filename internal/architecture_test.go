@@ -39,13 +39,13 @@ func init() {
 // pure are packages in which every file is, and files that are in others, besides every plan.go.
 var (
 	purePackages = []string{
-		"passage", "rollout/hash", "rollout/objects", "adoption/manifest",
+		"passage", "rollout/hash", "rollout/objects", "adoption/manifest", "adoption/capacity",
 		"meshservice/model", "meshservice/policy", "meshservice/convert", "meshservice/successor", "meshservice/generate/desired",
 		"meshservice/xds/build", "meshservice/xds/snapshot", "meshservice/xds/resource",
 	}
 	pureFiles = map[string][]string{
 		"adoption/binding":            {"deletion.go", "finished.go", "refusal.go"},
-		"adoption/policy":             {"select.go", "placement.go", "conflict_resolution.go", "exclusions.go", "validation.go", "placement_fields.go", "spread.go", "unsupported.go", "activation.go"},
+		"adoption/policy":             {"select.go", "placement.go", "conflict_resolution.go", "exclusions.go", "validation.go", "placement_fields.go", "spread.go", "unsupported.go", "activation.go", "available.go"},
 		"adoption/work":               {"deletion.go", "record.go", "finished.go", "health.go"},
 		"meshservice/consumers":       {"gates.go", "intent.go", "record.go", "slices.go"},
 		"revision/controlplane":       {"shared.go", "names.go"},

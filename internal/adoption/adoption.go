@@ -75,7 +75,7 @@ func Setup(mgr ctrl.Manager, limits member.Limits) error {
 	return member.Setup(mgr, m, func(cluster string) {
 		enqueueWorks(cluster)
 		connected.Enqueue(client.ObjectKey{Name: cluster})
-	}, works.Enqueue)
+	}, works.Enqueue, func(ctx context.Context) (bool, error) { return policy.DividesByRoom(ctx, mgr.GetClient()) })
 }
 
 func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {
@@ -88,7 +88,9 @@ func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {
 		}
 	}
 	for _, kind := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
-		for index, of := range map[string]client.IndexerFunc{model.IndexPolicy: model.PolicyIndexValues, model.IndexRequiredBy: model.RequiredByIndexValues} {
+		for index, of := range map[string]client.IndexerFunc{
+			model.IndexPolicy: model.PolicyIndexValues, model.IndexRequiredBy: model.RequiredByIndexValues, model.IndexWaiting: model.WaitingIndexValues,
+		} {
 			if err := mgr.GetFieldIndexer().IndexField(ctx, kind, index, of); err != nil {
 				return fmt.Errorf("index bindings: %w", err)
 			}

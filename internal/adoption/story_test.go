@@ -10,9 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
@@ -40,6 +42,11 @@ const (
 
 func setReplicas(n int64) func(*unstructured.Unstructured) {
 	return func(u *unstructured.Unstructured) { _ = unstructured.SetNestedField(u.Object, n, "spec", "replicas") }
+}
+
+// roomFor is a report of room for some pods.
+func roomFor(pods string) *clusterv1alpha1.ResourceSummary {
+	return &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods)}}
 }
 
 func (w *world) leave(member string, annotations map[string]string) func() {
@@ -152,6 +159,32 @@ func stories() map[string]story {
 			w.do("the taint of east is removed, and west is tainted", func() {
 				w.members["west"].Spec.Taints, w.members["east"].Spec.Taints = w.members["east"].Spec.Taints, nil
 			})
+		}},
+		"available-replicas": {"Replicas are divided by the room that clusters report. Those that are placed stay when room comes and goes. Further ones go where there is room, and wait for it if there is none.", func(w *world) {
+			room := func(east, west string) func() {
+				return func() {
+					w.members["east"].Status.ResourceSummary, w.members["west"].Status.ResourceSummary = roomFor(east), roomFor(west)
+				}
+			}
+			scale := func(n string) func() {
+				return func() { w.template("cart", strings.Replace(cartOnHub, "replicas: 2", "replicas: "+n, 1)) }
+			}
+			scale("4")()
+			w.do("a policy with dynamicWeight: AvailableReplicas, before clusters have reported", func() {
+				w.policy("adopt", overwrite).Spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaScheduling{
+					ReplicaSchedulingType: policyv1alpha1.ReplicasDivided,
+					WeightPreference:      &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.WeightByAvailableReplicas},
+				}
+			})
+			w.do("east has room for 30 pods, and west for 10", room("30", "10"))
+			w.do("east has no more room, and west for 100 pods", room("0", "100"))
+			w.do("the template has 6 replicas", scale("6"))
+			w.do("west has no more room either", room("0", "0"))
+			w.do("the template has 7 replicas, and another image", func() {
+				w.template("cart", strings.NewReplacer("replicas: 2", "replicas: 7", "cart:v2", "cart:v3").Replace(cartOnHub))
+			})
+			w.show()
+			w.do("east has room for 1 pod", room("1", "0"))
 		}},
 		"lazy-policy": {"A policy with activationPreference: Lazy changes. Each Deployment follows the earlier policy until its template changes. A new template follows the policy as it is.", func(w *world) {
 			lazy := func(clusters ...string) func() {

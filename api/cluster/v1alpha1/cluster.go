@@ -150,7 +150,8 @@ type ClusterStatus struct {
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
 	// Ready: it can be reached, and its token is good. Synced: all objects that are managed in it have been compared with their
-	// Works since it can be reached.
+	// Works since it can be reached. ResourcesReported: its nodes and pods can be read; it is there while a policy divides replicas by
+	// the room of clusters.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -160,11 +161,11 @@ type ClusterStatus struct {
 	// +optional
 	APIEnablements []APIEnablement `json:"apiEnablements,omitempty"`
 
-	// How many nodes it has.
+	// How many nodes it has. Reported while a policy divides replicas by the room of clusters.
 	// +optional
 	NodeSummary *NodeSummary `json:"nodeSummary,omitempty"`
 
-	// What its nodes have room for.
+	// What its nodes have room for. Reported while a policy divides replicas by the room of clusters.
 	// +optional
 	ResourceSummary *ResourceSummary `json:"resourceSummary,omitempty"`
 
@@ -240,6 +241,9 @@ type AllocatableModeling struct {
 const (
 	ConditionReady  = "Ready"
 	ConditionSynced = "Synced"
+	// ConditionResourcesReported tells whether the hub can read the nodes and pods of the cluster. It is there while a policy divides
+	// replicas by the room of clusters.
+	ConditionResourcesReported = "ResourcesReported"
 )
 
 // ClusterList is a list of Clusters.

@@ -38,6 +38,11 @@ func (p *Placement) Divides() bool {
 	return p.ReplicaScheduling != nil && p.ReplicaScheduling.ReplicaSchedulingType == ReplicasDivided
 }
 
+// DividesByRoom tells whether each cluster gets a part of the replicas by the room that it reports.
+func (p *Placement) DividesByRoom() bool {
+	return p.Divides() && p.ReplicaScheduling.WeightPreference != nil && p.ReplicaScheduling.WeightPreference.DynamicWeight == WeightByAvailableReplicas
+}
+
 // ClusterAffinity selects clusters. All that is given has to hold.
 type ClusterAffinity struct {
 	// Labels of the clusters.

@@ -105,7 +105,7 @@ type ResourceBindingSpec struct {
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// What one replica needs. Not set by Fairlead, and without effect.
+	// What one replica needs, if the placement divides replicas by the room of clusters.
 	// +optional
 	ReplicaRequirements *ReplicaRequirements `json:"replicaRequirements,omitempty"`
 

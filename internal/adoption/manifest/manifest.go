@@ -9,9 +9,12 @@ import (
 	"maps"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/capacity"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
@@ -147,6 +150,21 @@ func Replicas(template *unstructured.Unstructured) int32 {
 		return int32(n)
 	}
 	return -1
+}
+
+// PodRequests are the resources that one replica of a workload requests, nil for a resource whose pods are unknown.
+func PodRequests(template *unstructured.Unstructured) corev1.ResourceList {
+	path, runs := podSpecPaths[template.GroupVersionKind().GroupKind().String()]
+	if !runs {
+		return nil
+	}
+	content, _, _ := unstructured.NestedMap(template.Object, path...)
+	var spec corev1.PodSpec
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(content, &spec) != nil {
+		// The API server of the hub has checked the template.
+		return nil
+	}
+	return capacity.PodRequests(&spec)
 }
 
 func ToAny(of map[string]string) map[string]any {

@@ -40,6 +40,7 @@ type Client struct {
 	// autoscalersListed holds once autoscalers could be listed; autoscalersRefused is when that was last refused.
 	autoscalersListed  bool
 	autoscalersRefused time.Time
+	capacity           capacityState
 }
 
 func newClient(name string, config *rest.Config, onEvent func(map[string]string)) (*Client, error) {

@@ -16,11 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/kube"
@@ -28,21 +31,59 @@ import (
 )
 
 // Setup adds the controller that connects to members. OnReconnect is called with a cluster that has a new client, and enqueueWork
-// with a Work that is to be compared with its object.
-func Setup(mgr ctrl.Manager, m *Clients, onReconnect func(cluster string), enqueueWork func(client.ObjectKey)) error {
+// with a Work that is to be compared with its object. UsesCapacity tells whether a policy needs to know the room of clusters.
+func Setup(mgr ctrl.Manager, m *Clients, onReconnect func(cluster string), enqueueWork func(client.ObjectKey), usesCapacity func(context.Context) (bool, error)) error {
 	enqueued := kube.NewEnqueuer()
 	m.Rechecks.OnFinished = func(cluster string) { enqueued.Enqueue(client.ObjectKey{Name: cluster}) }
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-cluster").
 		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(model.SpecChanged)).
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
+		Watches(&policyv1alpha1.PropagationPolicy{}, allClusters(mgr.GetClient()), builder.WithPredicates(roomRequested)).
+		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, allClusters(mgr.GetClient()), builder.WithPredicates(roomRequested)).
 		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
 			client: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: m, now: time.Now, onReconnect: onReconnect, enqueueWork: enqueueWork,
+			usesCapacity: usesCapacity, readCapacity: func(ctx context.Context, m *Client) (*clusterv1alpha1.NodeSummary, *clusterv1alpha1.ResourceSummary, error) {
+				return m.Capacity(ctx)
+			},
 		}})
 	if err != nil {
 		return fmt.Errorf("watch Clusters: %w", err)
 	}
 	return nil
+}
+
+// allClusters enqueues every Cluster.
+func allClusters(reader client.Reader) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		var clusters clusterv1alpha1.ClusterList
+		if err := reader.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list Clusters")
+			return nil
+		}
+		var all []reconcile.Request
+		for i := range clusters.Items {
+			all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&clusters.Items[i])})
+		}
+		return all
+	})
+}
+
+// roomRequested selects policies that begin to divide replicas by the room of clusters.
+var roomRequested = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return dividesByRoom(e.Object) },
+	UpdateFunc: func(e event.UpdateEvent) bool { return dividesByRoom(e.ObjectNew) && !dividesByRoom(e.ObjectOld) },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+func dividesByRoom(object client.Object) bool {
+	switch p := object.(type) {
+	case *policyv1alpha1.PropagationPolicy:
+		return p.Spec.Placement.DividesByRoom()
+	case *policyv1alpha1.ClusterPropagationPolicy:
+		return p.Spec.Placement.DividesByRoom()
+	}
+	return false
 }
 
 // How often clusters are asked whether they serve, and how long they may take to answer.
@@ -61,6 +102,9 @@ type reconciler struct {
 	onReconnect func(cluster string)
 	// enqueueWork is called with a Work that is to be compared with its object.
 	enqueueWork func(client.ObjectKey)
+	// usesCapacity tells whether a policy needs to know the room of clusters, and readCapacity finds it.
+	usesCapacity func(context.Context) (bool, error)
+	readCapacity func(context.Context, *Client) (*clusterv1alpha1.NodeSummary, *clusterv1alpha1.ResourceSummary, error)
 }
 
 // Reconcile connects to one cluster, and checks its health.
@@ -105,6 +149,11 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	recordReady(c.Name, err == nil)
 	if err == nil {
 		if err := h.startRecheck(ctx, &c, wasReady); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if err == nil && c.DeletionTimestamp.IsZero() {
+		if err := h.reportCapacity(ctx, &c, &status); err != nil {
 			return ctrl.Result{}, err
 		}
 	}

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -28,6 +29,7 @@ import (
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
+	"github.com/fairlead/fairlead/internal/adoption/capacity"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
@@ -122,6 +124,11 @@ type operator struct {
 	reconnected []string
 	// enqueued are Works, and finished the clusters whose Works have all been compared once more.
 	enqueued, finished []string
+	// usesRoom is whether a policy needs the room of clusters, and roomRead how often that was read of the nodes.
+	usesRoom bool
+	roomRead int
+	roomErr  error
+	nodes    []corev1.Node
 }
 
 // newOperator has a hub that a cluster has joined as west, after some change, and that has other objects besides.
@@ -144,8 +151,17 @@ func (o *operator) restart(t *testing.T) {
 	t.Cleanup(func() { clients.Disconnect("west") })
 	o.reconciler = &reconciler{
 		client: o.hub, secrets: o.hub, members: clients, now: func() time.Time { return issued },
-		onReconnect: func(cluster string) { o.reconnected = append(o.reconnected, cluster) },
-		enqueueWork: func(key client.ObjectKey) { o.enqueued = append(o.enqueued, key.Name) },
+		onReconnect:  func(cluster string) { o.reconnected = append(o.reconnected, cluster) },
+		enqueueWork:  func(key client.ObjectKey) { o.enqueued = append(o.enqueued, key.Name) },
+		usesCapacity: func(context.Context) (bool, error) { return o.usesRoom, nil },
+		readCapacity: func(context.Context, *Client) (*clusterv1alpha1.NodeSummary, *clusterv1alpha1.ResourceSummary, error) {
+			o.roomRead++
+			if o.roomErr != nil {
+				return nil, nil, o.roomErr
+			}
+			nodes, resources := capacity.Summarize(o.nodes, nil)
+			return nodes, resources, nil
+		},
 	}
 	clients.Rechecks.OnFinished = func(cluster string) { o.finished = append(o.finished, cluster) }
 }

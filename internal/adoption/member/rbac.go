@@ -91,6 +91,8 @@ func memberRoles() []client.Object {
 				{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses", "networkpolicies"}, Verbs: memberVerbs},
 				{APIGroups: []string{"autoscaling"}, Resources: []string{"horizontalpodautoscalers"}, Verbs: memberVerbs},
 				{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: memberVerbs},
+				// The room that replicas are divided by.
+				{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list", "watch"}},
 				{NonResourceURLs: []string{"/version", "/readyz"}, Verbs: []string{"get"}},
 			},
 		},

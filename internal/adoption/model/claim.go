@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -47,17 +48,53 @@ func ClaimOf(binding *Binding) PolicyKey {
 	return PolicyKey{Namespace: annotations[AnnotationPolicyNamespace], Name: annotations[AnnotationPolicyName]}
 }
 
-// SetPlaced records on a binding which group of clusterAffinities is used, if any, and whether its clusters do not meet the spread
-// constraints.
-func SetPlaced(binding *Binding, group string, unmet bool) {
+// Placing is how far a placement is met.
+type Placing struct {
+	// Affinity is the group of clusterAffinities that is used, if any.
+	Affinity string
+	// Unmet holds if no clusters meet the spread constraints. The resource then stays where it is.
+	Unmet bool
+	// NoRoom are the replicas that the clusters have no room for, and NotReported the clusters that have not reported their room.
+	// The replicas then stay where they are.
+	NoRoom      int32
+	NotReported []string
+}
+
+// LacksRoom tells whether replicas are not placed.
+func (p Placing) LacksRoom() bool { return p.NoRoom > 0 || len(p.NotReported) > 0 }
+
+// SetPlaced records on a binding how far its placement is met.
+func SetPlaced(binding *Binding, placing Placing) {
 	recorded := map[string]string{}
-	if group != "" {
-		recorded[AnnotationAffinity] = group
+	if placing.Affinity != "" {
+		recorded[AnnotationAffinity] = placing.Affinity
 	}
-	if unmet {
+	if placing.Unmet {
 		recorded[AnnotationUnmet] = "true"
 	}
-	binding.SetAnnotations(MergeKeys(binding.GetAnnotations(), []string{AnnotationAffinity, AnnotationUnmet}, recorded))
+	if placing.NoRoom > 0 {
+		recorded[AnnotationNoRoom] = strconv.Itoa(int(placing.NoRoom))
+	}
+	if len(placing.NotReported) > 0 {
+		recorded[AnnotationNotReported] = strings.Join(placing.NotReported, ",")
+	}
+	binding.SetAnnotations(MergeKeys(binding.GetAnnotations(), []string{AnnotationAffinity, AnnotationUnmet, AnnotationNoRoom, AnnotationNotReported}, recorded))
+}
+
+// IndexWaiting is the index of bindings with replicas that wait for room; its only value is "true".
+const IndexWaiting = "waiting"
+
+func WaitingIndexValues(object client.Object) []string {
+	annotations := object.GetAnnotations()
+	if annotations[AnnotationNoRoom] == "" && annotations[AnnotationNotReported] == "" {
+		return nil
+	}
+	return []string{"true"}
+}
+
+// ListWaiting are the bindings with replicas that wait for room.
+func ListWaiting(ctx context.Context, reader client.Reader) ([]*Binding, error) {
+	return ListBindings(ctx, reader, "", client.MatchingFields{IndexWaiting: "true"})
 }
 
 // NoClusterReason is why a template goes to no cluster, or stays in clusters that do not meet the spread constraints; nil if the
@@ -67,12 +104,20 @@ func NoClusterReason(binding *Binding) *passage.Reason {
 	if binding.Spec.Placement == nil && len(Targets(binding)) == 0 && IsDeferred(binding) {
 		return DeferredReason(binding)
 	}
+	noRoom, notReported := binding.GetAnnotations()[AnnotationNoRoom], binding.GetAnnotations()[AnnotationNotReported]
 	switch unmet, clusters := binding.GetAnnotations()[AnnotationUnmet] == "true", len(Targets(binding)); {
 	case unmet && clusters > 0:
 		reason = passage.Because(ReasonNoCluster, "the joined clusters do not meet spec.placement.spreadConstraints of the policy, and the resource stays where it is, in %d: "+
 			"change the constraints, or join clusters", clusters)
 	case unmet:
 		reason = passage.Because(ReasonNoCluster, "the joined clusters do not meet spec.placement.spreadConstraints of the policy: change the constraints, or join clusters")
+	case notReported != "":
+		reason = passage.Because(ReasonNoCluster, "clusters have not reported what room they have for pods: %s; the condition ResourcesReported of the Clusters says why; "+
+			"`fairlead join NAME --member-kubeconfig FILE` grants the hub to read nodes and pods where it may not; or exclude the clusters in spec.placement. "+
+			"Replicas that are placed stay where they are", strings.ReplaceAll(notReported, ",", ", "))
+	case noRoom != "":
+		reason = passage.Because(ReasonNoCluster, "the clusters have no room for %s of %d replicas, by their nodes and the requests of the pods: add nodes or clusters, "+
+			"or lower the requests or the replicas of the template. Replicas that are placed stay where they are", noRoom, binding.Spec.Replicas)
 	case clusters == 0:
 		reason = passage.Because(ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters")
 	default:

@@ -41,6 +41,14 @@ const AnnotationAffinity = "fairlead.dev/affinity"
 // AnnotationUnmet set to "true" on a binding tells that the clusters do not meet spec.placement.spreadConstraints.
 const AnnotationUnmet = "fairlead.dev/spread-unmet"
 
+// Annotations of a binding whose replicas are divided by the room that clusters report.
+const (
+	// AnnotationNoRoom has how many replicas the clusters have no room for.
+	AnnotationNoRoom = "fairlead.dev/replicas-without-room"
+	// AnnotationNotReported has the clusters, separated by commas, that have not reported their room.
+	AnnotationNotReported = "fairlead.dev/clusters-without-report"
+)
+
 // Annotations of a binding whose policy has activationPreference: Lazy.
 const (
 	// AnnotationActivated has the version of the template with which the policy last took effect.

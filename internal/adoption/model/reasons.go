@@ -41,6 +41,13 @@ const (
 	ReasonChecked  passage.Code = "Checked"
 )
 
+// The reasons of the condition ResourcesReported of a Cluster.
+const (
+	ReasonReported    passage.Code = "Reported"
+	ReasonForbidden   passage.Code = "Forbidden"
+	ReasonNotReadable passage.Code = "NotReadable"
+)
+
 // CheckingReason is why the states of the objects in a cluster are unknown that can be reached.
 func CheckingReason(cluster string) passage.Reason {
 	return passage.Because(ReasonChecking, "cluster %s can be reached again, and not all of its objects have been checked yet", cluster)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -25,6 +26,9 @@ type Member struct {
 	Provider, Region string
 	Zones            []string
 	Taints           []corev1.Taint
+	// Room is what the cluster has reported of its nodes and pods, nil if it has not. Ready is whether it can be reached now.
+	Room  *clusterv1alpha1.ResourceSummary
+	Ready bool
 }
 
 // MembersOf are the clusters that resources can go to.
@@ -36,6 +40,7 @@ func MembersOf(clusters []clusterv1alpha1.Cluster) []Member {
 			continue
 		}
 		m := Member{Name: c.Name, Labels: c.Labels, Provider: c.Spec.Provider, Region: c.Spec.Region, Zones: c.Spec.Zones, Taints: c.Spec.Taints}
+		m.Room, m.Ready = c.Status.ResourceSummary, meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ConditionReady)
 		if c.Spec.Zone != "" && !slices.Contains(m.Zones, c.Spec.Zone) {
 			m.Zones = append([]string{c.Spec.Zone}, m.Zones...)
 		}
@@ -47,10 +52,17 @@ func MembersOf(clusters []clusterv1alpha1.Cluster) []Member {
 // Placed is where a resource is: a placement moves it only if it has to.
 type Placed struct {
 	Clusters []workv1alpha2.TargetCluster
-	// Affinity is the group of clusterAffinities that is used, if any.
-	Affinity string
-	// Unmet holds if no clusters meet the spread constraints. The resource then stays where it is.
-	Unmet bool
+	model.Placing
+	// Scheduling is how the replicas of a resource that is placed were divided.
+	Scheduling *policyv1alpha1.ReplicaScheduling
+}
+
+// Demand is what a resource needs of its clusters.
+type Demand struct {
+	// Replicas are negative for a resource without any.
+	Replicas int32
+	// Requests are the resources that one replica requests.
+	Requests corev1.ResourceList
 }
 
 // PlacedBy is where the resource of a binding is; nowhere, without a binding.
@@ -58,14 +70,18 @@ func PlacedBy(b *model.Binding) Placed {
 	if b == nil {
 		return Placed{}
 	}
-	return Placed{Clusters: b.Spec.Clusters, Affinity: model.AffinityOf(b)}
+	now := Placed{Clusters: b.Spec.Clusters, Placing: model.Placing{Affinity: model.AffinityOf(b)}}
+	if b.Spec.Placement != nil {
+		now.Scheduling = b.Spec.Placement.ReplicaScheduling
+	}
+	return now
 }
 
 // Place finds the clusters that a resource goes to, in the order of their names, and the replicas of each if the placement divides
-// them. Replicas are negative for a resource without any.
-func Place(placement policyv1alpha1.Placement, members []Member, replicas int32, now Placed) (Placed, error) {
+// them.
+func Place(placement policyv1alpha1.Placement, members []Member, demand Demand, now Placed) (Placed, error) {
 	if len(placement.ClusterAffinities) == 0 {
-		return placeGroup(placement, placement.ClusterAffinity, "clusterAffinity", members, replicas, now)
+		return placeGroup(placement, placement.ClusterAffinity, "clusterAffinity", members, demand, now)
 	}
 	if placement.ClusterAffinity != nil {
 		return Placed{}, errors.New("spec.placement has both clusterAffinity and clusterAffinities: remove one of them")
@@ -78,15 +94,18 @@ func Place(placement policyv1alpha1.Placement, members []Member, replicas int32,
 			return Placed{}, fmt.Errorf("spec.placement.clusterAffinities has two groups with the name %s: rename one of them", term.AffinityName)
 		}
 		names[term.AffinityName] = true
-		placed, err := placeGroup(placement, &term.ClusterAffinity, fmt.Sprintf("clusterAffinities[%d]", i), members, replicas, now)
+		placed, err := placeGroup(placement, &term.ClusterAffinity, fmt.Sprintf("clusterAffinities[%d]", i), members, demand, now)
 		if err != nil {
 			return Placed{}, err
 		}
 		placed.Affinity = term.AffinityName
-		switch inUse := term.AffinityName == now.Affinity; {
-		case placed.Unmet && (inUse || !kept.Unmet):
+		inUse := term.AffinityName == now.Affinity
+		// Replicas that are placed do not move to another group because more of them have no room.
+		unmet := placed.Unmet || placed.LacksRoom() && (!inUse || len(placed.Clusters) == 0)
+		switch {
+		case unmet && (inUse || !kept.Unmet && !kept.LacksRoom()):
 			kept = placed
-		case len(placed.Clusters) > 0 && !placed.Unmet && (chosen.Affinity == "" || inUse):
+		case len(placed.Clusters) > 0 && !unmet && (chosen.Affinity == "" || inUse):
 			// The group in use stays, even if an earlier one fits again: nothing moves that need not.
 			chosen = placed
 		}
@@ -102,7 +121,7 @@ func Place(placement policyv1alpha1.Placement, members []Member, replicas int32,
 }
 
 // placeGroup finds the clusters of one affinity.
-func placeGroup(placement policyv1alpha1.Placement, affinity *policyv1alpha1.ClusterAffinity, path string, members []Member, replicas int32, now Placed) (Placed, error) {
+func placeGroup(placement policyv1alpha1.Placement, affinity *policyv1alpha1.ClusterAffinity, path string, members []Member, demand Demand, now Placed) (Placed, error) {
 	var targets []Member
 	for _, m := range members {
 		selected, err := isSelected(affinity, m)
@@ -114,15 +133,20 @@ func placeGroup(placement policyv1alpha1.Placement, affinity *policyv1alpha1.Clu
 		}
 	}
 	slices.SortFunc(targets, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
-	targets, unmet, err := spread(placement, targets, now)
+	targets, unmet, err := spread(placement, targets, demand, now)
 	if err != nil {
 		return Placed{}, err
 	}
-	placed := Placed{Unmet: unmet}
+	placed := Placed{Placing: model.Placing{Unmet: unmet}, Scheduling: placement.ReplicaScheduling}
+	replicas := demand.Replicas
 	if !placement.Divides() || replicas < 0 {
 		for _, m := range targets {
 			placed.Clusters = append(placed.Clusters, workv1alpha2.TargetCluster{Name: m.Name})
 		}
+		return placed, nil
+	}
+	if placement.DividesByRoom() {
+		placed.divideByRoom(placement, targets, demand, now)
 		return placed, nil
 	}
 	weights, err := weightsOf(placement.ReplicaScheduling.WeightPreference, targets)

@@ -103,7 +103,7 @@ func TestPlaceByFields(t *testing.T) {
 			if err := yaml.UnmarshalStrict([]byte("{"+c.placement+"}"), &placement); err != nil {
 				t.Fatal(err)
 			}
-			placed, err := Place(placement, fleet(), 60, placedAt(c.now))
+			placed, err := Place(placement, fleet(), Demand{Replicas: 60}, placedAt(c.now))
 			got := describe(placed)
 			if err != nil {
 				got = "error: " + err.Error()
@@ -111,7 +111,7 @@ func TestPlaceByFields(t *testing.T) {
 			if got != c.want {
 				t.Fatalf("got %q, want %q", got, c.want)
 			}
-			if again, _ := Place(placement, fleet(), 60, placed); err == nil && describe(again) != got {
+			if again, _ := Place(placement, fleet(), Demand{Replicas: 60}, placed); err == nil && describe(again) != got {
 				t.Errorf("placed again, got %q", describe(again))
 			}
 			if invalid := (&Policy{Spec: policyv1alpha1.PropagationSpec{Placement: placement}}).PlacementError(); (invalid != nil) != (err != nil) {

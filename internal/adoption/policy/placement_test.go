@@ -57,7 +57,7 @@ func TestPlace(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			placed, err := Place(c.placement, members, c.replicas, Placed{})
+			placed, err := Place(c.placement, members, Demand{Replicas: c.replicas}, Placed{})
 			targets := placed.Clusters
 			var got []string
 			for _, target := range targets {

@@ -133,6 +133,12 @@ func List(ctx context.Context, reader client.Reader) ([]*Policy, error) {
 	return all, nil
 }
 
+// DividesByRoom tells whether any policy divides replicas by the room of clusters.
+func DividesByRoom(ctx context.Context, reader client.Reader) (bool, error) {
+	all, err := List(ctx, reader)
+	return slices.ContainsFunc(all, func(p *Policy) bool { return p.Spec.Placement.DividesByRoom() }), err
+}
+
 // IsOutdated holds for a binding that was written for an earlier spec of its policy, or before a cluster joined or left. One for
 // which a Lazy policy is deferred is not outdated.
 func IsOutdated(b *model.Binding, policy *Policy, members []Member) bool {
@@ -146,8 +152,13 @@ func IsOutdated(b *model.Binding, policy *Policy, members []Member) bool {
 // isPlaced tells whether a binding goes to the clusters that a placement selects among the members. Replicas are not compared: the
 // binding of a resource without any has zero of them.
 func isPlaced(b *model.Binding, placement policyv1alpha1.Placement, members []Member) bool {
+	demand := Demand{}
+	if b.Spec.ReplicaRequirements != nil {
+		demand.Requests = b.Spec.ReplicaRequirements.ResourceRequest
+	}
 	equal := func(replicas int32) bool {
-		placed, err := Place(placement, members, replicas, PlacedBy(b))
+		demand.Replicas = replicas
+		placed, err := Place(placement, members, demand, PlacedBy(b))
 		return err != nil || slices.EqualFunc(placed.Clusters, b.Spec.Clusters, func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name })
 	}
 	return equal(-1) || placement.Divides() && equal(b.Spec.Replicas)

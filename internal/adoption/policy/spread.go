@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -9,16 +10,22 @@ import (
 )
 
 // spread selects clusters by the spread constraints of a placement: as many as these allow, those where the resource is before
-// others. If the constraints cannot be met, the resource stays where it is. Replicas that are divided by static weights follow the
-// weights alone.
-func spread(placement policyv1alpha1.Placement, targets []Member, now Placed) (selected []Member, unmet bool, err error) {
+// others, and by room those with the most of it. If the constraints cannot be met, the resource stays where it is. Replicas that are
+// divided by static weights follow the weights alone.
+func spread(placement policyv1alpha1.Placement, targets []Member, demand Demand, now Placed) (selected []Member, unmet bool, err error) {
 	constraints, err := spreadLimits(placement.SpreadConstraints)
-	if err != nil || len(constraints) == 0 || placement.Divides() {
+	byRoom := placement.DividesByRoom() && demand.Replicas >= 0
+	if err != nil || len(constraints) == 0 || placement.Divides() && !byRoom {
 		return targets, false, err
+	}
+	ordered := targets
+	if byRoom {
+		ordered = slices.Clone(targets)
+		slices.SortStableFunc(ordered, func(a, b Member) int { return cmp.Compare(roomIn(b, demand), roomIn(a, demand)) })
 	}
 	var candidates []Member
 	for _, there := range []bool{true, false} {
-		for _, m := range targets {
+		for _, m := range ordered {
 			if model.HasCluster(now.Clusters, m.Name) == there && hasGroups(constraints, m) {
 				candidates = append(candidates, m)
 			}

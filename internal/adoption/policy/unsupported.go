@@ -30,9 +30,6 @@ var unsupportedFields = []unsupportedField{
 	{"spec.placement.replicaScheduling.replicaDivisionPreference: Aggregated", "set it to Weighted", func(s *policyv1alpha1.PropagationSpec) bool {
 		return s.Placement.Divides() && s.Placement.ReplicaScheduling.ReplicaDivisionPreference == policyv1alpha1.DivideAggregated
 	}},
-	{"spec.placement.replicaScheduling.weightPreference.dynamicWeight", "write staticWeightList instead", func(s *policyv1alpha1.PropagationSpec) bool {
-		return s.Placement.Divides() && s.Placement.ReplicaScheduling.WeightPreference != nil && s.Placement.ReplicaScheduling.WeightPreference.DynamicWeight != ""
-	}},
 	{"spec.placement.workloadAffinity", "remove the field, and name the clusters of each workload in a policy of its own", func(s *policyv1alpha1.PropagationSpec) bool {
 		return s.Placement.WorkloadAffinity != nil
 	}},

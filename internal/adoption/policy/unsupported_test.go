@@ -42,7 +42,7 @@ func TestUnsupportedFields(t *testing.T) {
 		`{placement: {replicaScheduling: {replicaSchedulingType: Duplicated, replicaDivisionPreference: Aggregated}}}`:             "",
 		`{placement: {replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}}`:                  "",
 		`{placement: {replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}}`:                "spec.placement.replicaScheduling.replicaDivisionPreference: Aggregated",
-		`{placement: {replicaScheduling: {replicaSchedulingType: Divided, weightPreference: {dynamicWeight: AvailableReplicas}}}}`: "spec.placement.replicaScheduling.weightPreference.dynamicWeight",
+		`{placement: {replicaScheduling: {replicaSchedulingType: Divided, weightPreference: {dynamicWeight: AvailableReplicas}}}}`: "",
 		`{placement: {replicaScheduling: {replicaSchedulingType: Divided, weightPreference: {staticWeightList: [{weight: 1}]}}}}`:  "",
 		`{failover: {}, association: true}`: "spec.association spec.failover",
 	} {

@@ -6,7 +6,7 @@ import (
 
 // PlacementError is why the placement of a policy is invalid.
 func (p *Policy) PlacementError() error {
-	_, err := Place(p.Spec.Placement, []Member{{Name: "any"}}, 1, Placed{})
+	_, err := Place(p.Spec.Placement, []Member{{Name: "any"}}, Demand{Replicas: 1}, Placed{})
 	return err
 }
 

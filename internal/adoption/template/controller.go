@@ -76,6 +76,7 @@ func (d *Reconciler) sources(from cache.Cache) []source.TypedSource[model.Templa
 		source.TypedKind(from, client.Object(&policyv1alpha1.PropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(templatesOfPolicy), policy.RequestChanged),
 		source.TypedKind(from, client.Object(&policyv1alpha1.ClusterPropagationPolicy{}), handler.TypedEnqueueRequestsFromMapFunc(templatesOfPolicy), policy.RequestChanged),
 		source.TypedKind(from, client.Object(&clusterv1alpha1.Cluster{}), handler.TypedEnqueueRequestsFromMapFunc(d.allTemplates), placementChanged),
+		source.TypedKind(from, client.Object(&clusterv1alpha1.Cluster{}), handler.TypedEnqueueRequestsFromMapFunc(d.waitingTemplates), roomChanged),
 		source.TypedKind(from, client.Object(&workv1alpha2.ResourceBinding{}), d.bindingEvents()),
 		source.TypedKind(from, client.Object(&workv1alpha2.ClusterResourceBinding{}), d.bindingEvents()),
 	}
@@ -91,6 +92,20 @@ func (d *Reconciler) allTemplates(ctx context.Context, _ client.Object) []model.
 	var all []model.TemplateKey
 	for _, p := range policies {
 		all = append(all, d.templatesOf(ctx, p)...)
+	}
+	return all
+}
+
+// waitingTemplates are those with replicas that clusters had no room for.
+func (d *Reconciler) waitingTemplates(ctx context.Context, _ client.Object) []model.TemplateKey {
+	waiting, err := model.ListWaiting(ctx, d.client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the bindings that wait for room")
+		return nil
+	}
+	var all []model.TemplateKey
+	for _, b := range waiting {
+		all = append(all, model.TemplateKeyOf(b))
 	}
 	return all
 }
@@ -130,8 +145,27 @@ var placementChanged = predicate.Funcs{
 	},
 }
 
-// memberOf is the part of a cluster that placements select by; none, if resources cannot go there.
+// roomChanged selects changes of a cluster that only templates depend on with replicas that wait for room.
+var roomChanged = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := membersOf(e.ObjectOld), membersOf(e.ObjectNew)
+		return len(before) == 1 && len(after) == 1 && (before[0].Ready != after[0].Ready || !equality.Semantic.DeepEqual(before[0].Room, after[0].Room))
+	},
+}
+
+// memberOf is the part of a cluster that placements select by; none, if resources cannot go there. Its room is left out: replicas
+// that are placed do not follow it.
 func memberOf(cluster client.Object) []policy.Member {
+	all := membersOf(cluster)
+	for i := range all {
+		all[i].Room, all[i].Ready = nil, false
+	}
+	return all
+}
+
+func membersOf(cluster client.Object) []policy.Member {
 	c, ok := cluster.(*clusterv1alpha1.Cluster)
 	if !ok {
 		return nil

@@ -84,7 +84,8 @@ func newHub(t *testing.T) *hub {
 	leaving := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "leaving", Finalizers: []string{model.FinalizerCluster}, DeletionTimestamp: deleted}}
 	h := &hub{API: adoptiontest.NewAPI(t, func(b *fake.ClientBuilder) {
 		for _, kind := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
-			b.WithIndex(kind, model.IndexRequiredBy, model.RequiredByIndexValues).WithIndex(kind, model.IndexPolicy, model.PolicyIndexValues)
+			b.WithIndex(kind, model.IndexRequiredBy, model.RequiredByIndexValues).WithIndex(kind, model.IndexPolicy, model.PolicyIndexValues).
+				WithIndex(kind, model.IndexWaiting, model.WaitingIndexValues)
 		}
 		b.WithIndex(&workv1alpha1.Work{}, model.IndexBinding, model.BindingIndexValues)
 	}, adoptiontest.Object(t, cart), adoptiontest.Object(t, "ConfigMap v1\ndata: {a: b}"), leaving,

@@ -125,6 +125,25 @@ func TestTemplatesOf(t *testing.T) {
 	}
 }
 
+// The room of clusters concerns only the templates with replicas that wait for it.
+func TestWaitingTemplates(t *testing.T) {
+	h := newHub(t)
+	for name, placing := range map[string]model.Placing{"placed": {}, "short": {NoRoom: 2}, "unknown": {NotReported: []string{"west"}}} {
+		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: name})
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name}
+		model.SetPlaced(b, placing)
+		h.put(t, b.Object)
+	}
+	var names []string
+	for _, key := range h.reconciler.waitingTemplates(t.Context(), nil) {
+		names = append(names, key.Name)
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"short", "unknown"}) {
+		t.Errorf("got %v", names)
+	}
+}
+
 func TestTemplateChanged(t *testing.T) {
 	object := func(generation int64, changes ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "it", UID: "u", Generation: generation, Labels: map[string]string{"app": "cart"}}}
@@ -167,11 +186,18 @@ func TestPlacementChanged(t *testing.T) {
 		"the address": {func(c *clusterv1alpha1.Cluster) { c.Spec.APIEndpoint, c.Generation = "https://x", 2 }, false},
 		"a label":     {func(c *clusterv1alpha1.Cluster) { c.Labels["region"] = "us" }, true},
 		"it leaves":   {func(c *clusterv1alpha1.Cluster) { c.DeletionTimestamp = deleted }, true},
+		"its room":    {func(c *clusterv1alpha1.Cluster) { c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{} }, false},
+		"it is reached": {func(c *clusterv1alpha1.Cluster) {
+			c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := cluster(func(*clusterv1alpha1.Cluster) {})
-			if got := placementChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: cluster(c.change)}); got != c.want {
+			changed := event.UpdateEvent{ObjectOld: cluster(func(*clusterv1alpha1.Cluster) {}), ObjectNew: cluster(c.change)}
+			if got := placementChanged.Update(changed); got != c.want {
 				t.Errorf("got %t", got)
+			}
+			if got, want := roomChanged.Update(changed), strings.HasPrefix(name, "its room") || name == "it is reached"; got != want {
+				t.Errorf("room: got %t", got)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -91,6 +92,8 @@ func isAborted(policies []*policy.Policy, claim model.PolicyKey) bool {
 type Content struct {
 	// Replicas are negative for a resource without any.
 	Replicas int32
+	// Requests are the resources that one replica requests. They are needed for a policy that divides replicas by room.
+	Requests corev1.ResourceList
 	// Version and Created are needed for a policy that is Lazy. Created is zero for a template that does not exist yet.
 	Version string
 	Created time.Time
@@ -108,6 +111,9 @@ func ContentOf(template *unstructured.Unstructured, p *policy.Policy) (Content, 
 		return c, nil
 	}
 	c.Replicas, c.Created = manifest.Replicas(template), template.GetCreationTimestamp().Time
+	if p.Spec.Placement.DividesByRoom() || p.IsLazy() {
+		c.Requests = manifest.PodRequests(template)
+	}
 	if !p.IsLazy() {
 		return c, nil
 	}
@@ -123,14 +129,20 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	}
 	active := p.Activate(have, content.Version, content.Created)
 	p = active.Policy
-	replicas := int32(-1)
+	demand := policy.Demand{Replicas: -1}
 	if p.Spec.Placement.Divides() {
-		replicas = content.Replicas
+		demand.Replicas = content.Replicas
+	}
+	var requirements *workv1alpha2.ReplicaRequirements
+	if p.Spec.Placement.DividesByRoom() && demand.Replicas >= 0 {
+		demand.Requests = content.Requests
+		requirements = &workv1alpha2.ReplicaRequirements{Namespace: t.Namespace}
+		requirements.ResourceRequest = content.Requests
 	}
 	var placed policy.Placed
 	if !active.Unplaced {
 		var err error
-		if placed, err = policy.Place(p.Spec.Placement, members, replicas, policy.PlacedBy(have)); err != nil {
+		if placed, err = policy.Place(p.Spec.Placement, members, demand, policy.PlacedBy(have)); err != nil {
 			return nil, err
 		}
 	}
@@ -143,18 +155,18 @@ func DesiredBinding(t model.Template, uid types.UID, p *policy.Policy, members [
 	model.AddFinalizer(want.Object, model.FinalizerBinding)
 	model.Claim(want, p.Key())
 	model.SetUnsupportedFields(want, nil)
-	model.SetPlaced(want, placed.Affinity, placed.Unmet)
+	model.SetPlaced(want, placed.Placing)
 	model.SetActivation(want, content.Version, active.Deferred)
 	*want.Spec = workv1alpha2.ResourceBindingSpec{
 		Resource:           workv1alpha2.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, UID: uid},
 		Clusters:           placed.Clusters,
-		Replicas:           max(0, replicas),
+		Replicas:           max(0, demand.Replicas),
 		ConflictResolution: p.Spec.ConflictResolution,
 		Placement:          &spec.Placement,
 		Suspension:         policy.SuspensionOf(p), PreserveResourcesOnDeletion: spec.PreserveResourcesOnDeletion,
 		DeletionProtection: p.Spec.DeletionProtection,
 		PropagateDeps:      p.Spec.PropagateDeps, SchedulerName: p.Spec.SchedulerName,
-		RequiredBy: want.Spec.RequiredBy,
+		RequiredBy: want.Spec.RequiredBy, ReplicaRequirements: requirements,
 	}
 	if active.Unplaced {
 		want.Spec.Placement = nil

@@ -154,6 +154,11 @@ func TestDesiredBinding(t *testing.T) {
 		"divided": {func(p *policy.Policy) {
 			p.Spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaScheduling{ReplicaSchedulingType: policyv1alpha1.ReplicasDivided}
 		}, 3, nil, "[{east 2} {west 1}] 3 Abort false false []"},
+		"divided by room": {func(p *policy.Policy) {
+			p.Spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaScheduling{
+				ReplicaSchedulingType: policyv1alpha1.ReplicasDivided, WeightPreference: &policyv1alpha1.ClusterPreferences{DynamicWeight: policyv1alpha1.WeightByAvailableReplicas},
+			}
+		}, 3, nil, "[] 3 Abort false false []"},
 		"required by another, and now taken": {nil, -1, func(b *model.Binding) {
 			b.Spec.RequiredBy, b.Spec.PreserveResourcesOnDeletion = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "pay"}}, ptr.To(true)
 		}, "[{east 0} {west 0}] 0 Abort false false [{shop pay []}]"},
