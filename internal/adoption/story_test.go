@@ -147,7 +147,7 @@ func stories() map[string]story {
 			w.show()
 			w.do("the policy without spec.failover, for all clusters", func() { w.policy("adopt", overwrite) })
 		}},
-		"cluster-affinities": {"The first group of clusters does not fit, because its cluster is tainted. The second one is used, and stays in use when the first one fits again. A taint on the cluster in use moves nothing.", func(w *world) {
+		"cluster-affinities": {"The first group of clusters does not fit, because its cluster is tainted. The second one is used, and stays in use when the first one fits again. A taint on the cluster in use moves nothing, and NoExecute is reported.", func(w *world) {
 			w.members["east"].Spec.Taints = []corev1.Taint{{Key: "drain", Effect: corev1.TaintEffectNoSchedule}}
 			w.template("cart", cartOnHub)
 			w.do("a policy with the groups east and west, in this order", func() {
@@ -159,6 +159,7 @@ func stories() map[string]story {
 			w.do("the taint of east is removed, and west is tainted", func() {
 				w.members["west"].Spec.Taints, w.members["east"].Spec.Taints = w.members["east"].Spec.Taints, nil
 			})
+			w.do("the taint of west has the effect NoExecute", func() { w.members["west"].Spec.Taints[0].Effect = corev1.TaintEffectNoExecute })
 		}},
 		"available-replicas": {"Replicas are divided by the room that clusters report. Those that are placed stay when room comes and goes. Further ones go where there is room, and wait for it if there is none.", func(w *world) {
 			room := func(east, west string) func() {

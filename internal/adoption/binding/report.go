@@ -46,6 +46,9 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		if deferred := model.DeferredReason(binding); deferred != nil {
 			message += "; " + deferred.Message
 		}
+		if note := model.UntoleratedNote(binding); note != "" {
+			message += "; " + note
+		}
 		tell(workv1alpha2.ConditionScheduled, metav1.ConditionTrue, passage.Because(model.ReasonScheduled, "%s", message))
 	}
 	applied, waiting := 0, 0

@@ -98,6 +98,9 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 		if d.AnnotationErr != nil {
 			f.Notes = append(f.Notes, fmt.Sprintf("%s %s: %v", p.template.GetKind(), model.NameOf(p.template), d.AnnotationErr))
 		}
+		if note := model.UntoleratedNote(p.binding); note != "" {
+			f.Notes = append(f.Notes, fmt.Sprintf("%s %s: %s", p.template.GetKind(), model.NameOf(p.template), note))
+		}
 		if model.IsDeferred(p.binding) {
 			f.Deferred = append(f.Deferred, Deferral{model.ObjectOf(p.template), *model.DeferredReason(p.binding)})
 		}

@@ -58,6 +58,8 @@ type Placing struct {
 	// The replicas then stay where they are.
 	NoRoom      int32
 	NotReported []string
+	// Untolerated are the clusters that the resource stays in though they have a NoExecute taint which its policy does not tolerate.
+	Untolerated []string
 }
 
 // LacksRoom tells whether replicas are not placed.
@@ -78,7 +80,20 @@ func SetPlaced(binding *Binding, placing Placing) {
 	if len(placing.NotReported) > 0 {
 		recorded[AnnotationNotReported] = strings.Join(placing.NotReported, ",")
 	}
-	binding.SetAnnotations(MergeKeys(binding.GetAnnotations(), []string{AnnotationAffinity, AnnotationUnmet, AnnotationNoRoom, AnnotationNotReported}, recorded))
+	if len(placing.Untolerated) > 0 {
+		recorded[AnnotationUntolerated] = strings.Join(placing.Untolerated, ",")
+	}
+	binding.SetAnnotations(MergeKeys(binding.GetAnnotations(), []string{AnnotationAffinity, AnnotationUnmet, AnnotationNoRoom, AnnotationNotReported, AnnotationUntolerated}, recorded))
+}
+
+// UntoleratedNote is what there is to say of a resource that stays in tainted clusters, empty if there is nothing.
+func UntoleratedNote(binding *Binding) string {
+	clusters := binding.GetAnnotations()[AnnotationUntolerated]
+	if clusters == "" {
+		return ""
+	}
+	return fmt.Sprintf("the resource stays in clusters with a NoExecute taint that the policy does not tolerate: %s; Fairlead evicts nothing: "+
+		"exclude the clusters in spec.placement to move the resource away", strings.ReplaceAll(clusters, ",", ", "))
 }
 
 // IndexWaiting is the index of bindings with replicas that wait for room; its only value is "true".

@@ -41,6 +41,10 @@ const AnnotationAffinity = "fairlead.dev/affinity"
 // AnnotationUnmet set to "true" on a binding tells that the clusters do not meet spec.placement.spreadConstraints.
 const AnnotationUnmet = "fairlead.dev/spread-unmet"
 
+// AnnotationUntolerated on a binding has the clusters, separated by commas, that the resource stays in though they have a NoExecute
+// taint which its policy does not tolerate.
+const AnnotationUntolerated = "fairlead.dev/untolerated-clusters"
+
 // Annotations of a binding whose replicas are divided by the room that clusters report.
 const (
 	// AnnotationNoRoom has how many replicas the clusters have no room for.

@@ -80,6 +80,12 @@ func PlacedBy(b *model.Binding) Placed {
 // Place finds the clusters that a resource goes to, in the order of their names, and the replicas of each if the placement divides
 // them.
 func Place(placement policyv1alpha1.Placement, members []Member, demand Demand, now Placed) (Placed, error) {
+	placed, err := selectClusters(placement, members, demand, now)
+	placed.Untolerated = untolerated(placement, members, placed)
+	return placed, err
+}
+
+func selectClusters(placement policyv1alpha1.Placement, members []Member, demand Demand, now Placed) (Placed, error) {
 	if len(placement.ClusterAffinities) == 0 {
 		return placeGroup(placement, placement.ClusterAffinity, "clusterAffinity", members, demand, now)
 	}

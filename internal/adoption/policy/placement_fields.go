@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
 // matchesFields tells whether a cluster has the provider, the region and the zones that a selector asks for. All zones of a cluster
@@ -64,6 +65,19 @@ func toleratesAll(tolerations []corev1.Toleration, taints []corev1.Taint) bool {
 		}
 	}
 	return true
+}
+
+// untolerated are the clusters that a resource stays in though they have a NoExecute taint that its placement does not tolerate.
+func untolerated(placement policyv1alpha1.Placement, members []Member, placed Placed) []string {
+	var all []string
+	for _, m := range members {
+		evicts := slices.DeleteFunc(slices.Clone(m.Taints), func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectNoExecute })
+		if len(evicts) > 0 && model.HasCluster(placed.Clusters, m.Name) && !toleratesAll(placement.ClusterTolerations, evicts) {
+			all = append(all, m.Name)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // tolerates tells whether a toleration is about a taint. One without a key, or without an effect, is about all of them.

@@ -121,6 +121,28 @@ func TestPlaceByFields(t *testing.T) {
 	}
 }
 
+// A NoExecute taint evicts nothing. Where a resource stays in spite of one, that is recorded.
+func TestUntolerated(t *testing.T) {
+	for name, c := range map[string]struct{ placement, now, want string }{
+		"not there":          {"{}", "a1", ""},
+		"there":              {"{}", "a1 a3 b1", "b1"},
+		"tolerated":          {"{clusterTolerations: [{key: drain, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]}", "b1", ""},
+		"tolerated for less": {"{clusterTolerations: [{key: drain, operator: Exists, effect: NoSchedule}]}", "b1", "b1"},
+		"excluded":           {"{clusterAffinity: {exclude: [b1]}}", "a1 b1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var placement policyv1alpha1.Placement
+			if err := yaml.UnmarshalStrict([]byte(c.placement), &placement); err != nil {
+				t.Fatal(err)
+			}
+			placed, err := Place(placement, fleet(), Demand{Replicas: -1}, placedAt(c.now))
+			if got := strings.Join(placed.Untolerated, " "); err != nil || got != c.want {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}
+
 // placedAt reads "group: cluster cluster", or only clusters.
 func placedAt(text string) Placed {
 	var now Placed
