@@ -31,7 +31,7 @@ type Activation struct {
 // changed since the binding was written, or was created since the policy has changed. Suspension is always that of the policy.
 // Created is zero for a template that does not exist yet.
 func (p *Policy) Activate(have *model.Binding, version string, created time.Time) Activation {
-	if !p.IsLazy() || have != nil && p.isRequested(have.Spec) {
+	if !p.IsLazy() || have != nil && (p.isRequested(have.Spec) || isFormer(have)) {
 		return Activation{Policy: p}
 	}
 	if recorded := activatedVersion(have); recorded != "" {
@@ -54,6 +54,9 @@ func (p *Policy) Activate(have *model.Binding, version string, created time.Time
 	earlier.Spec.DeletionProtection, earlier.Spec.PropagateDeps, earlier.Spec.SchedulerName = s.DeletionProtection, s.PropagateDeps, s.SchedulerName
 	return Activation{Policy: &earlier, Deferred: true, Unplaced: s.Placement == nil}
 }
+
+// isFormer holds for what is left of a binding that somebody has deleted: where the resource is, and not by which policy.
+func isFormer(b *model.Binding) bool { return b.Spec.Placement == nil && len(b.Spec.Clusters) > 0 }
 
 func activatedVersion(have *model.Binding) string {
 	if have == nil {

@@ -25,6 +25,8 @@ func TestActivate(t *testing.T) {
 		model.SetActivation(b, version, false)
 		return b
 	}
+	former := bound(nil, "")
+	former.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
 	for name, c := range map[string]struct {
 		immediate bool
 		have      *model.Binding
@@ -45,6 +47,7 @@ func TestActivate(t *testing.T) {
 		"one that was there, and still waits":         {false, bound(nil, "v1"), changed.Add(-time.Second), "true true []"},
 		"one that was there, and has changed":         {false, bound(nil, "v0"), changed.Add(-time.Second), "false false [east]"},
 		"one that others require, and is older":       {false, bound(nil, ""), changed.Add(-time.Second), "true true []"},
+		"a binding that somebody has deleted":         {false, former, changed.Add(-time.Hour), "false false [east]"},
 		"one that others require, and is created now": {false, bound(nil, ""), changed.Add(time.Second), "false false [east]"},
 	} {
 		t.Run(name, func(t *testing.T) {

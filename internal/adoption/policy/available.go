@@ -18,7 +18,7 @@ func (p *Placed) divideByRoom(placement policyv1alpha1.Placement, targets []Memb
 		there[i] = replicasIn(now, m.Name, demand.Replicas)
 		placed += there[i]
 	}
-	wanted, steady := int64(demand.Replicas), equality.Semantic.DeepEqual(now.Scheduling, placement.ReplicaScheduling)
+	wanted, steady := int64(demand.Replicas), now.Former || equality.Semantic.DeepEqual(now.Scheduling, placement.ReplicaScheduling)
 	shares := there
 	switch {
 	case steady && placed >= wanted:
@@ -49,7 +49,7 @@ func replicasIn(now Placed, cluster string, all int32) int64 {
 		if c.Name != cluster {
 			continue
 		}
-		if now.Scheduling == nil || now.Scheduling.ReplicaSchedulingType != policyv1alpha1.ReplicasDivided {
+		if !now.Former && (now.Scheduling == nil || now.Scheduling.ReplicaSchedulingType != policyv1alpha1.ReplicasDivided) {
 			return int64(all)
 		}
 		return int64(c.Replicas)

@@ -52,6 +52,7 @@ func TestPlaceByRoom(t *testing.T) {
 		"weights before, one not reported":     {"east=4 west=?", 8, "east=4 west=4", "{replicaSchedulingType: Divided}", "", "east=5 west=3"},
 		"in each of them before":               {"east=0 west=0", 8, "east=0 west=0", "{replicaSchedulingType: Duplicated}", "", "east=4 west=4"},
 		"in one of them before":                {"east=? west=0", 8, "west=0", "null", "", "west=8"},
+		"a binding that somebody has deleted":  {"east=0 west=100", 8, "east=6 west=2", "unknown", "", "east=6 west=2"},
 		"at most one cluster, and the largest": {"east=10 west=30", 8, "", "", "spreadConstraints: [{spreadByField: cluster, maxGroups: 1}]", "west=8"},
 		"at most one cluster, where it is":     {"east=10 west=30", 8, "east=8", "", "spreadConstraints: [{spreadByField: cluster, maxGroups: 1}]", "east=8"},
 		"spread over more than there are":      {"east=10 west=30", 8, "", "", "spreadConstraints: [{spreadByField: cluster, minGroups: 3}]", "unmet"},
@@ -65,7 +66,9 @@ func TestPlaceByRoom(t *testing.T) {
 				t.Fatal(err)
 			}
 			now := roomedAt(t, c.now)
-			if now.Scheduling = placement.ReplicaScheduling; c.now == "" {
+			if now.Former = c.before == "unknown"; now.Former {
+				now.Scheduling = nil
+			} else if now.Scheduling = placement.ReplicaScheduling; c.now == "" {
 				now.Scheduling = nil
 			} else if c.before != "" {
 				now.Scheduling = nil

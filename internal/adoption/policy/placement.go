@@ -55,6 +55,8 @@ type Placed struct {
 	model.Placing
 	// Scheduling is how the replicas of a resource that is placed were divided.
 	Scheduling *policyv1alpha1.ReplicaScheduling
+	// Former holds if the binding was deleted by hand: how the replicas were divided is unknown.
+	Former bool
 }
 
 // Demand is what a resource needs of its clusters.
@@ -70,7 +72,7 @@ func PlacedBy(b *model.Binding) Placed {
 	if b == nil {
 		return Placed{}
 	}
-	now := Placed{Clusters: b.Spec.Clusters, Placing: model.Placing{Affinity: model.AffinityOf(b)}}
+	now := Placed{Clusters: b.Spec.Clusters, Former: isFormer(b), Placing: model.Placing{Affinity: model.AffinityOf(b)}}
 	if b.Spec.Placement != nil {
 		now.Scheduling = b.Spec.Placement.ReplicaScheduling
 	}

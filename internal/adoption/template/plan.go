@@ -185,13 +185,24 @@ func FormerBinding(t model.Template, uid types.UID, works map[string]*workv1alph
 	for _, cluster := range slices.Sorted(maps.Keys(works)) {
 		work := works[cluster]
 		if work.DeletionTimestamp.IsZero() && work.Annotations[model.AnnotationClaim] != (model.PolicyKey{}).String() {
-			former.Spec.Clusters = append(former.Spec.Clusters, workv1alpha2.TargetCluster{Name: cluster})
+			former.Spec.Clusters = append(former.Spec.Clusters, workv1alpha2.TargetCluster{Name: cluster, Replicas: replicasOf(work)})
 		}
 	}
 	if len(former.Spec.Clusters) == 0 {
 		return nil
 	}
 	return former
+}
+
+// replicasOf are the replicas that a Work gives its cluster, 0 if it has none.
+func replicasOf(work *workv1alpha1.Work) int32 {
+	for _, m := range work.Spec.Workload.Manifests {
+		object := &unstructured.Unstructured{}
+		if object.UnmarshalJSON(m.Raw) == nil {
+			return max(0, manifest.Replicas(object))
+		}
+	}
+	return 0
 }
 
 // refusedBinding is the binding of a resource whose policy has fields that are not supported. It stays as it is, and nothing is
