@@ -76,7 +76,7 @@ type forecastReport struct {
 	// Deferred are resources for which the policy takes effect only when their templates change.
 	Deferred  []forecast.Deferral `json:"deferred,omitempty"`
 	Obstacles []passage.Step      `json:"obstacles,omitempty"`
-	Notes     []string       `json:"notes,omitempty"`
+	Notes     []string            `json:"notes,omitempty"`
 }
 
 func newForecastReport(f forecast.Forecast) *forecastReport {
