@@ -9,7 +9,8 @@ import (
 	"github.com/fairlead/fairlead/internal/kube"
 )
 
-// materializeUser is the user and the group of environmentd and balancerd in their images, which know it by name only.
+// materializeUser is the user and the group that environmentd and balancerd run as. A kubelet starts no image whose user is
+// only a name, unless the pod says a number.
 const materializeUser = 999
 
 // restrictPod gives a pod what the level "restricted" of Pod Security requires. It runs as a user, or with 0 as that of its
