@@ -27,6 +27,9 @@ export GOFLAGS
 build localkube programs unit test e2e e2e-full one race flake lint verify: export GOGC ?= 400
 
 # Each a module of its own, so that Kubernetes, Istio and cert-manager stay out of Fairlead's dependencies.
+# Each has a folder in internal/, and a role of its own in the chart.
+PASSAGES := revision adoption rollout meshservice
+
 MODULES := . localkube localkube/istiod test/certmanager
 
 BUILD := go run ./hack/build
@@ -171,10 +174,12 @@ generate: generated ## Regenerate deepcopy, CRDs, RBAC and golden files
 .PHONY: generated
 generated:
 	$(GO_TOOL) controller-gen object crd paths=./api/... output:crd:dir=internal/crds/manifests
-	$(GO_TOOL) controller-gen rbac:roleName=fairlead $(patsubst %,paths=./internal/%/...,$(filter-out adoption meshservice,$(notdir $(patsubst %/,%,$(wildcard internal/*/))))) \
+	$(GO_TOOL) controller-gen rbac:roleName=fairlead $(patsubst %,paths=./internal/%/...,$(filter-out $(PASSAGES),$(notdir $(patsubst %/,%,$(wildcard internal/*/))))) \
 		output:rbac:dir=charts/fairlead/generated
-	$(GO_TOOL) controller-gen rbac:roleName=fairlead-adoption,fileName=adoption-role.yaml paths=./internal/adoption/... output:rbac:dir=charts/fairlead/generated
-	$(GO_TOOL) controller-gen rbac:roleName=fairlead-meshservice,fileName=meshservice-role.yaml paths=./internal/meshservice/... output:rbac:dir=charts/fairlead/generated
+	for passage in $(PASSAGES); do \
+		$(GO_TOOL) controller-gen rbac:roleName=fairlead-$$passage,fileName=$$passage-role.yaml paths=./internal/$$passage/... \
+			output:rbac:dir=charts/fairlead/generated || exit 1; \
+	done
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-istiod,fileName=istiod-role.yaml paths=./charts/grants output:rbac:dir=charts/fairlead/generated
 	cp internal/revision/admission/policies.yaml charts/fairlead/generated/deletion-warnings.yaml
 

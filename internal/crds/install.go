@@ -38,8 +38,6 @@ type Result struct {
 	Message string  `json:"message,omitempty"`
 }
 
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=istios.sailoperator.io;istiorevisions.sailoperator.io;istiorevisiontags.sailoperator.io;materializes.materialize.cloud,verbs=get;create;patch
-
 // Install installs and updates Fairlead's CRDs and waits until all of them are served. It writes only changes. A CRD that cannot
 // be installed does not block the others: there is a result for each, and the error joins all errors.
 func Install(ctx context.Context, cfg *rest.Config, opts Options) ([]Result, error) {

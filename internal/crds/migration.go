@@ -58,9 +58,6 @@ type Migration struct {
 // ErrNotMigrated means that some objects could not be rewritten. They stay readable, and the next migration retries them.
 var ErrNotMigrated = errors.New("objects are still stored in an older version")
 
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions/status,resourceNames=istiorevisiontags.sailoperator.io;materializes.materialize.cloud,verbs=patch
-// +kubebuilder:rbac:groups=materialize.cloud,resources=materializes,verbs=list;patch
-
 // Migrate has every object stored in the storage version of its CRD, without changing it, and then removes the older
 // versions from status.storedVersions. It starts from the beginning each time: an object that is stored correctly already
 // costs a request and no write.

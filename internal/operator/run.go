@@ -102,6 +102,8 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 	}
 	if hooks != nil && hooks.conversion != nil {
 		group.Go(func() error { return hooks.keepConversion(ctx, mgr.Elected()) })
+	}
+	if options.InstallCRDs {
 		if err := mgr.Add(migrateStored(restConfig, names, log)); err != nil {
 			return err
 		}

@@ -29,6 +29,9 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
 )
 
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=istios.sailoperator.io;istiorevisions.sailoperator.io;istiorevisiontags.sailoperator.io,verbs=get;create;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions/status,resourceNames=istiorevisiontags.sailoperator.io,verbs=patch
+
 // Name of the passage.
 const Name = v1.PassageRevision
 

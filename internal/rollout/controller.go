@@ -25,7 +25,9 @@ import (
 	"github.com/fairlead/fairlead/internal/rollout/objects"
 )
 
-// +kubebuilder:rbac:groups=materialize.cloud,resources=materializes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=materializes.materialize.cloud,verbs=get;create;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions/status,resourceNames=materializes.materialize.cloud,verbs=patch
+// +kubebuilder:rbac:groups=materialize.cloud,resources=materializes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=materialize.cloud,resources=materializes/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,18 +43,18 @@ func NewAdminClient(c *cluster.Cluster) (client.WithWatch, error) {
 	return client.NewWithWatch(c.Config(), client.Options{Scheme: scheme})
 }
 
-// InstallPermissions applies the ServiceAccount, the RBAC and the admission policy of adoption of the chart to a cluster, and writes a kubeconfig of that
-// ServiceAccount into the directory.
-func InstallPermissions(ctx context.Context, c *cluster.Cluster, admin client.Client, dir string) (string, error) {
+// InstallPermissions applies the ServiceAccount, the RBAC and the admission policy of adoption of the chart to a cluster, for these
+// passages or for all, and writes a kubeconfig of that ServiceAccount into the directory.
+func InstallPermissions(ctx context.Context, c *cluster.Cluster, admin client.Client, dir string, passages ...any) (string, error) {
 	err := admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})
 	if client.IgnoreAlreadyExists(err) != nil {
 		return "", fmt.Errorf("create namespace %s: %w", operatorNamespace, err)
 	}
-	release, err := chart.Render("fairlead", operatorNamespace, nil)
+	release, err := chart.Render("fairlead", operatorNamespace, map[string]any{"passages": passages})
 	if err != nil {
 		return "", err
 	}
-	if err := release.Apply(ctx, admin, "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"); err != nil {
+	if err := release.Apply(ctx, admin, "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"); err != nil {
 		return "", err
 	}
 	for _, object := range release.Objects {
@@ -77,7 +78,7 @@ func InstallPermissions(ctx context.Context, c *cluster.Cluster, admin client.Cl
 		if at < 0 {
 			continue
 		}
-		if err := AwaitAuthorization(ctx, admin, "system:serviceaccount:"+operatorNamespace+":fairlead", operatorNamespace, role.Rules[at]); err != nil {
+		if err := AwaitAuthorization(ctx, admin, "system:serviceaccount:"+operatorNamespace+":fairlead", cmp.Or(role.Namespace, operatorNamespace), role.Rules[at]); err != nil {
 			return "", err
 		}
 	}

@@ -22,14 +22,14 @@ type World struct {
 	scratch            string
 }
 
-// NewWorld installs the permissions of the chart. The operator's kubeconfig and its home directory are in scratch.
-func NewWorld(ctx context.Context, c *cluster.Cluster, scratch string) (*World, error) {
+// NewWorld installs the permissions of the chart for these passages, or for all. The operator's kubeconfig and its home directory are in scratch.
+func NewWorld(ctx context.Context, c *cluster.Cluster, scratch string, passages ...any) (*World, error) {
 	w := &World{Cluster: c, scratch: scratch}
 	var err error
 	if w.WithWatch, err = NewAdminClient(c); err != nil {
 		return nil, err
 	}
-	w.OperatorKubeconfig, err = InstallPermissions(ctx, c, w, scratch)
+	w.OperatorKubeconfig, err = InstallPermissions(ctx, c, w, scratch, passages...)
 	return w, err
 }
 

@@ -89,7 +89,7 @@ func newFleet(b *testing.B, members int, profile string) *fleet {
 // start the operator, with no more than the chart allows it.
 func (f *fleet) start(b *testing.B) {
 	b.Helper()
-	kubeconfig, err := harness.InstallPermissions(b.Context(), f.cluster, f.WithWatch, b.TempDir())
+	kubeconfig, err := harness.InstallPermissions(b.Context(), f.cluster, f.WithWatch, b.TempDir(), "adoption")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -66,3 +66,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "fairlead.meshServing" -}}
 {{- if and .Values.mesh.serving.enabled (or (not .Values.passages) (has "meshservice" .Values.passages)) -}}yes{{- end -}}
 {{- end -}}
+
+{{/* Something if a rule is for writing the CRDs of Fairlead. Istio's come with a control plane. */}}
+{{- define "fairlead.writesOwnCRDs" -}}
+{{- range .resourceNames -}}
+{{- if regexMatch "\\.(sailoperator\\.io|materialize\\.cloud|karmada\\.io|kuma\\.io|fairlead\\.dev)$" . -}}yes{{- end -}}
+{{- end -}}
+{{- end -}}

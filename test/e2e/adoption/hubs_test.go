@@ -45,7 +45,7 @@ func TestTwoHubs(t *testing.T) {
 	first := newStage(t)
 	w := secondHub(t)
 	var err error
-	if w.kubeconfig, err = harness.InstallPermissions(t.Context(), w.hub.Cluster, w.hub, w.scratch); err != nil {
+	if w.kubeconfig, err = harness.InstallPermissions(t.Context(), w.hub.Cluster, w.hub, w.scratch, "adoption"); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.operate(t.Context()); err != nil {

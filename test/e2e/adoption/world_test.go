@@ -67,7 +67,7 @@ func begin(t testing.TB, hub *cluster.Cluster, members map[string]*cluster.Clust
 	if w.hub, err = newSite(hub); err != nil {
 		return nil, err
 	}
-	if w.kubeconfig, err = harness.InstallPermissions(t.Context(), hub, w.hub, scratch); err != nil {
+	if w.kubeconfig, err = harness.InstallPermissions(t.Context(), hub, w.hub, scratch, "adoption"); err != nil {
 		return nil, err
 	}
 	if err := w.operate(t.Context()); err != nil {

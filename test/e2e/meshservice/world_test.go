@@ -51,7 +51,7 @@ func theWorld(t testing.TB) *world {
 func begin(ctx context.Context, c *cluster.Cluster, scratch string) (*world, error) {
 	w := &world{}
 	var err error
-	if w.World, err = harness.NewWorld(ctx, c, scratch); err != nil {
+	if w.World, err = harness.NewWorld(ctx, c, scratch, "meshservice"); err != nil {
 		return nil, err
 	}
 	if err := w.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}); client.IgnoreAlreadyExists(err) != nil {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -194,6 +195,10 @@ func TestChartNames(t *testing.T) {
 	c := cluster.Shared(t)
 	admin := administrator(t, c.Config())
 	namespace := c.Namespace(t)
+	mesh := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kuma-system"}}
+	if err := client.IgnoreAlreadyExists(admin.Create(t.Context(), mesh)); err != nil {
+		t.Fatal(err)
+	}
 	longest := strings.Repeat("r", 53)
 	cases := map[string]struct {
 		release string
@@ -229,7 +234,7 @@ func TestChartNames(t *testing.T) {
 				t.Errorf("the Service is named %s", service.Name)
 			}
 			for _, object := range r.Objects {
-				if err := admin.Create(t.Context(), object.DeepCopy(), client.DryRunAll); err != nil {
+				if err := client.IgnoreAlreadyExists(admin.Create(t.Context(), object.DeepCopy(), client.DryRunAll)); err != nil {
 					t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 				}
 			}

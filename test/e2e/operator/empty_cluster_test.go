@@ -173,7 +173,7 @@ func restartWritesNothing(t *testing.T, c *cluster.Cluster) {
 
 	before := versions(t, admin, name)
 	line := startRecorder(t, c.Config())
-	token := install(t, c).token(t, "fairlead")
+	token := install(t, c, revision.Name).token(t, "fairlead")
 	again := startOperator(t, line.kubeconfigFor(t, token), append(onlyRevision, "--metrics-insecure-bind-address=127.0.0.1:0")...)
 	again.leading(t)
 	lookedAtAll(t, again, len(states))

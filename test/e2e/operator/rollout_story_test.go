@@ -21,7 +21,10 @@ import (
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-const environments = "materializes.materialize.cloud"
+const (
+	environments = "materializes.materialize.cloud"
+	tags         = "istiorevisiontags.sailoperator.io"
+)
 
 // environment is one that was stored before there was a v1alpha2.
 func (i *installation) environment() *v1alpha2.Materialize {
@@ -34,24 +37,34 @@ func (i *installation) environment() *v1alpha2.Materialize {
 // storeEnvironment leaves an environment behind, and a CRD of which older versions may be stored.
 func (i *installation) storeEnvironment(t testing.TB) {
 	t.Helper()
-	known, err := crds.Named(environments)
-	if err != nil {
+	if err := client.IgnoreAlreadyExists(i.Create(t.Context(), certificates())); err != nil {
 		t.Fatal(err)
 	}
-	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{certificates(), known[0]} {
-		if err := client.IgnoreAlreadyExists(i.Create(t.Context(), crd)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stored := client.RawPatch(types.MergePatchType, []byte(`{"status":{"storedVersions":["v1alpha1","v1alpha2"]}}`))
-	if err := i.Status().Patch(t.Context(), known[0], stored); err != nil {
-		t.Fatal(err)
-	}
+	i.storedBefore(t, environments, "v1alpha1", "v1alpha2")
 	wait.Until(t, func(ctx context.Context) error {
 		err := i.DeleteAllOf(ctx, &v1alpha2.Materialize{}, client.InNamespace(i.namespace))
 		return errors.Join(err, client.IgnoreAlreadyExists(i.Create(ctx, i.environment())))
 	})
 	i.removeOwnedObjects(t)
+}
+
+// storedBefore leaves a CRD behind of which these versions may be stored.
+func (i *installation) storedBefore(t testing.TB, name string, versions ...string) {
+	t.Helper()
+	known, err := crds.Named(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.IgnoreAlreadyExists(i.Create(t.Context(), known[0])); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := json.Marshal(map[string]any{"status": map[string]any{"storedVersions": versions}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Status().Patch(t.Context(), known[0], client.RawPatch(types.MergePatchType, stored)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // removeOwnedObjects does what the garbage collector would.
@@ -106,16 +119,18 @@ func (i *installation) rollOn(ctx context.Context) error {
 	return i.Patch(ctx, i.environment(), client.RawPatch(types.MergePatchType, change))
 }
 
-// storedAnew tells whether the CRD has forgotten the older version.
-func (i *installation) storedAnew(ctx context.Context) error {
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := i.Get(ctx, client.ObjectKey{Name: environments}, &crd); err != nil {
-		return err
+// storedAnew tells whether a CRD has forgotten the older version.
+func storedAnew(c client.Reader, name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, &crd); err != nil {
+			return err
+		}
+		if stored := crd.Status.StoredVersions; len(stored) != 1 {
+			return fmt.Errorf("stored are %v", stored)
+		}
+		return nil
 	}
-	if stored := crd.Status.StoredVersions; len(stored) != 1 {
-		return fmt.Errorf("stored are %v", stored)
-	}
-	return nil
 }
 
 // noCertificate tells whether the one that is no longer asked for is gone.

@@ -42,7 +42,7 @@ func TestChartCertificates(t *testing.T) {
 			r := rendered(t, c.values)
 			var kinds []string
 			for _, object := range r.Objects {
-				if slices.Contains([]string{"Certificate", "Issuer", "Role"}, object.GetKind()) && !strings.HasSuffix(object.GetName(), "-leader-election") {
+				if slices.Contains([]string{"Certificate", "Issuer"}, object.GetKind()) || object.GetKind() == "Role" && strings.Contains(object.GetName(), "certificate") {
 					kinds = append(kinds, object.GetKind())
 				}
 			}

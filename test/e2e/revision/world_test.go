@@ -94,7 +94,7 @@ func start(c *cluster.Cluster, charts, scratch string, flags ...string) (*world,
 	ctx := context.Background()
 	w := &world{charts: charts}
 	var err error
-	if w.World, err = harness.NewWorld(ctx, c, scratch); err != nil {
+	if w.World, err = harness.NewWorld(ctx, c, scratch, "revision"); err != nil {
 		return nil, err
 	}
 	args := []string{"--passages=revision"}

@@ -38,7 +38,7 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 	defer cancel()
 	w := &world{fleet: environmentd.Start()}
 	var err error
-	if w.World, err = harness.NewWorld(ctx, c, scratch); err != nil {
+	if w.World, err = harness.NewWorld(ctx, c, scratch, "rollout"); err != nil {
 		return nil, err
 	}
 	return w, w.start(ctx)

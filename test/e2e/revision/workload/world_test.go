@@ -82,7 +82,7 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 	ctx := context.Background()
 	w := &world{}
 	var err error
-	if w.World, err = harness.NewWorld(ctx, c, scratch); err != nil {
+	if w.World, err = harness.NewWorld(ctx, c, scratch, "revision"); err != nil {
 		return nil, err
 	}
 	for name, labels := range map[string]map[string]string{system: nil, policySystem: {labelInjector: "policy"}} {

@@ -74,7 +74,7 @@ func prepare(c *cluster.Cluster, scratch string, all map[string]legacy) (*world,
 	defer cancel()
 	w := &world{fleet: environmentd.Start(), inherited: map[string]*environment{}}
 	var err error
-	if w.World, err = harness.NewWorld(ctx, c, scratch); err != nil {
+	if w.World, err = harness.NewWorld(ctx, c, scratch, "rollout"); err != nil {
 		return nil, err
 	}
 	if err := v1alpha1.AddToScheme(w.Scheme()); err != nil {
