@@ -2,7 +2,6 @@ package conversion
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -344,7 +343,7 @@ func BenchmarkManyReviews(b *testing.B) {
 		b.ReportMetric(float64(small), "small-converted")
 		b.ReportMetric(float64(slowest.Milliseconds()), "slowest-small-ms")
 		if codes[http.StatusOK] == 0 || peak > 2*DefaultMemory {
-			b.Error(fmt.Sprintf("answers %v, heap +%d MiB", codes, peak/mebi))
+			b.Errorf("answers %v, heap +%d MiB", codes, peak/mebi)
 		}
 	}
 }
