@@ -303,7 +303,7 @@ func (d *demo) startOperator(ctx context.Context, flags []string) (*process, err
 	if err != nil {
 		return nil, err
 	}
-	if err := release.Apply(ctx, c, "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"); err != nil {
+	if err := release.Apply(ctx, c, "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"); err != nil {
 		return nil, err
 	}
 	token, err := release.Token(ctx, c, "fairlead")

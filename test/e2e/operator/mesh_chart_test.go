@@ -37,6 +37,10 @@ func TestChartMesh(t *testing.T) {
 		"--mesh-bind-address=:5678", "--mesh-cert-file=/etc/fairlead/mesh/tls.crt", "--mesh-key-file=/etc/fairlead/mesh/tls.key",
 		"--mesh-pod=fairlead-system/$(POD_NAME)",
 	}
+	limits := []string{
+		"--mesh-max-connections=10000", "--mesh-max-handshakes=500", "--mesh-max-pending=1000", "--mesh-max-request-bytes=4194304",
+		"--mesh-send-timeout=1m", "--mesh-max-streams=256", "--mesh-max-token-reviews=200",
+	}
 	where := []string{
 		"--mesh-environment=kubernetes", "--mesh-zone=default", "--mesh-namespace=kuma-system",
 		"--mesh-service-cidr=241.0.0.0/8", "--mesh-tag-cidr=240.0.0.0/8", "--mesh-namespace-vips=0", "--mesh-service-grace=1m",
@@ -49,14 +53,15 @@ func TestChartMesh(t *testing.T) {
 	}{
 		"not served, unless somebody says so": {selfSigned(), where, map[string]string{}},
 		"served": {
-			meshValues(map[string]any{"serving": serving(nil)}), slices.Concat(where, served), map[string]string{"mesh-certificate": "proxies"},
+			meshValues(map[string]any{"serving": serving(nil)}), slices.Concat(where, served, limits), map[string]string{"mesh-certificate": "proxies"},
 		},
 		"served, with limits": {
 			meshValues(map[string]any{"serving": serving(map[string]any{"limits": map[string]any{
 				"connections": 20_000_000, "pending": 50, "requestBytes": 1_000_000, "sendTimeout": "30s", "tokenReviews": 10,
 			}})}),
 			slices.Concat(where, served, []string{
-				"--mesh-max-connections=20000000", "--mesh-max-pending=50", "--mesh-max-request-bytes=1000000", "--mesh-send-timeout=30s", "--mesh-max-token-reviews=10",
+				"--mesh-max-connections=20000000", "--mesh-max-handshakes=500", "--mesh-max-pending=50", "--mesh-max-request-bytes=1000000",
+				"--mesh-send-timeout=30s", "--mesh-max-streams=256", "--mesh-max-token-reviews=10",
 			}),
 			map[string]string{"mesh-certificate": "proxies"},
 		},
@@ -69,7 +74,7 @@ func TestChartMesh(t *testing.T) {
 			slices.Concat([]string{
 				"--mesh-environment=universal", "--mesh-zone=east", "--mesh-namespace=mesh",
 				"--mesh-service-cidr=10.1.0.0/16", "--mesh-tag-cidr=10.2.0.0/16", "--mesh-namespace-vips=100", "--mesh-service-grace=5s", "--mesh-bind-address=:6000",
-			}, served[1:], []string{"--mesh-client-ca-file=/etc/fairlead/mesh-ca/ca.crt"}),
+			}, served[1:], []string{"--mesh-client-ca-file=/etc/fairlead/mesh-ca/ca.crt"}, limits),
 			map[string]string{"mesh-certificate": "proxies", "mesh-ca": "authority"},
 		},
 	} {
