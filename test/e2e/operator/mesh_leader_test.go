@@ -46,7 +46,6 @@ func TestMeshFollowsTheLeader(t *testing.T) {
 	if i.release, err = renderChart("fairlead", i.namespace, values); err != nil {
 		t.Fatal(err)
 	}
-	create(t, i.Client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kuma-system"}})
 	if err := i.release.Apply(t.Context(), i.Client); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func TestRemoteProfilesAreCovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	may := grantsOf(t, slices.DeleteFunc(release.Objects, func(object *unstructured.Unstructured) bool {
-		return object.GetKind() != "ClusterRole" || object.GetName() != "fairlead:fairlead"
+		return object.GetKind() != "ClusterRole" || object.GetName() != "fairlead:fairlead-revision"
 	}))
 	istiod := grantsOf(t, istiodRole(t))
 	for _, version := range chartVersions {
