@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -92,7 +93,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, transport cre
 		defer hard.Stop()
 		server.GracefulStop()
 	}()
-	return server.Serve(s.admission.listen(listener))
+	err := server.Serve(s.admission.listen(listener))
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return nil // it was told to stop before it had begun
+	}
+	return err
 }
 
 // StreamAggregatedResources serves a state-of-the-world stream.
