@@ -6,7 +6,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/model"
@@ -78,21 +77,19 @@ func (r *reconciler) deleteWork(ctx context.Context, have, work *workv1alpha1.Wo
 	if err := r.patchWork(ctx, have, work); err != nil {
 		return err
 	}
-	return client.IgnoreNotFound(r.client.Delete(ctx, work))
+	return client.IgnoreNotFound(r.client.Delete(ctx, have, client.Preconditions{UID: &have.UID}))
 }
 
-// patchWork writes what is new in a Work, if that exists.
+// patchWork writes what is new in a Work, if that exists. One that was created again since is not the one that was read.
 func (r *reconciler) patchWork(ctx context.Context, have, work *workv1alpha1.Work) error {
-	patch := client.MergeFrom(have)
-	if text, err := patch.Data(work); err != nil || string(text) == "{}" {
+	if text, err := client.MergeFrom(have).Data(work); err != nil || string(text) == "{}" {
 		return err
 	}
+	patch := client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{})
 	return client.IgnoreNotFound(r.client.Patch(ctx, work, patch, client.FieldOwner(model.FieldOwner)))
 }
 
 // removeFinalizer ends the deletion of a binding.
 func (r *reconciler) removeFinalizer(ctx context.Context, b *model.Binding) error {
-	released := b.Copy()
-	controllerutil.RemoveFinalizer(released.Object, model.FinalizerBinding)
-	return client.IgnoreNotFound(r.client.Patch(ctx, released.Object, client.MergeFrom(b.Object), client.FieldOwner(model.FieldOwner)))
+	return kube.RemoveFinalizer(ctx, r.client, b.Object, model.FinalizerBinding, model.FieldOwner)
 }

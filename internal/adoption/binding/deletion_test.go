@@ -154,3 +154,31 @@ func TestBindingAwaitsItsDependencies(t *testing.T) {
 		})
 	}
 }
+
+// The cache may still have a binding that is gone, when its template has the next one already.
+func TestFinalizerOfTheNextBinding(t *testing.T) {
+	o := observed(t)
+	o.Binding.SetFinalizers([]string{model.FinalizerBinding})
+	s := newStage(t, o)
+	cached := s.binding(t)
+	cached.DeletionTimestamp = &deletionTime
+	next := observed(t).Binding
+	next.SetFinalizers([]string{model.FinalizerBinding})
+	next.SetUID("next")
+	if err := s.Delete(t.Context(), o.Binding.Object); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.reconciler.removeFinalizer(t.Context(), model.AsBinding(s.binding(t))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context(), next.Object); err != nil {
+		t.Fatal(err)
+	}
+	err := s.reconciler.reconcileDeleted(t.Context(), Observed{Binding: model.AsBinding(cached), Template: o.Template, Works: o.Works})
+	if !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	if !slices.Contains(s.binding(t).Finalizers, model.FinalizerBinding) {
+		t.Error("the next binding has no finalizer")
+	}
+}

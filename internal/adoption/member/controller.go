@@ -247,7 +247,7 @@ func (h *reconciler) unjoin(ctx context.Context, c *clusterv1alpha1.Cluster) (ct
 		if !w.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if err := h.client.Delete(ctx, w); client.IgnoreNotFound(err) != nil {
+		if err := h.client.Delete(ctx, w, client.Preconditions{UID: &w.UID}); client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, fmt.Errorf("delete Work %s/%s: %w", w.Namespace, w.Name, err)
 		}
 	}
@@ -255,11 +255,8 @@ func (h *reconciler) unjoin(ctx context.Context, c *clusterv1alpha1.Cluster) (ct
 		h.onReconnect(c.Name)
 		return ctrl.Result{RequeueAfter: unjoinInterval}, nil
 	}
-	before := c.DeepCopy()
-	if controllerutil.RemoveFinalizer(c, model.FinalizerCluster) {
-		if err := h.client.Patch(ctx, c, client.MergeFrom(before), client.FieldOwner(model.FieldOwner)); client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, fmt.Errorf("remove the finalizer of Cluster %s: %w", c.Name, err)
-		}
+	if err := kube.RemoveFinalizer(ctx, h.client, c, model.FinalizerCluster, model.FieldOwner); err != nil {
+		return ctrl.Result{}, fmt.Errorf("remove the finalizer of Cluster %s: %w", c.Name, err)
 	}
 	h.members.Disconnect(c.Name)
 	return ctrl.Result{}, nil

@@ -33,7 +33,7 @@ func (d *Reconciler) releaseBinding(ctx context.Context, have *model.Binding, ac
 		model.Claim(released, model.PolicyKey{})
 		return d.client.Update(ctx, released.Object, client.FieldOwner(model.FieldOwner))
 	}
-	return client.IgnoreNotFound(d.client.Delete(ctx, have.Object))
+	return d.deleteBinding(ctx, have)
 }
 
 // deleteAnnotated deletes a binding with an annotation that says what becomes of its objects.
@@ -45,7 +45,13 @@ func (d *Reconciler) deleteAnnotated(ctx context.Context, have *model.Binding, a
 			return client.IgnoreNotFound(err)
 		}
 	}
-	return client.IgnoreNotFound(d.client.Delete(ctx, have.Object))
+	return d.deleteBinding(ctx, have)
+}
+
+// deleteBinding deletes a binding, and none that was created again under its name.
+func (d *Reconciler) deleteBinding(ctx context.Context, have *model.Binding) error {
+	uid := have.GetUID()
+	return client.IgnoreNotFound(d.client.Delete(ctx, have.Object, client.Preconditions{UID: &uid}))
 }
 
 // applyClaimed writes the bindings of a template that a policy takes, and of its dependencies.

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
 // applyStep carries out one step, in at most one write to the member, and returns the object as the member has it then.
@@ -104,7 +104,5 @@ func releaseObject(ctx context.Context, m *member.Client, step Step, live *unstr
 // removeFinalizer ends the deletion of a Work.
 func (r *reconciler) removeFinalizer(ctx context.Context, work *workv1alpha1.Work) error {
 	r.driftLimiter.Forget(func(uid types.UID) bool { return uid == work.UID })
-	before := work.DeepCopy()
-	controllerutil.RemoveFinalizer(work, model.FinalizerExecution)
-	return client.IgnoreNotFound(r.client.Patch(ctx, work, client.MergeFrom(before), client.FieldOwner(model.FieldOwner)))
+	return kube.RemoveFinalizer(ctx, r.client, work, model.FinalizerExecution, model.FieldOwner)
 }
