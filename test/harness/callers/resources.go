@@ -1,8 +1,6 @@
 package callers
 
 import (
-	"fmt"
-	"hash/fnv"
 	"net"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -28,10 +26,11 @@ func pack(message proto.Message) *anypb.Any {
 }
 
 func made(name string, message proto.Message) *resource.Resource {
-	body := pack(message)
-	h := fnv.New64a()
-	h.Write(body.GetValue())
-	return resource.New(name, fmt.Sprintf("%x", h.Sum64()), body)
+	r, err := resource.Marshal(name, message)
+	if err != nil {
+		panic(err)
+	}
+	return r
 }
 
 func overADS() *corev3.ConfigSource {

@@ -18,7 +18,7 @@ func Cluster(name string, protocol model.Protocol, s Settings) (*clusterv3.Clust
 		Name:                 name,
 		AltStatName:          name,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
-		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ads()},
+		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ads},
 		ConnectTimeout:       durationpb.New(connectTimeout),
 	}
 	if d := positiveDuration(s.timeout().ConnectionTimeout); d != nil {

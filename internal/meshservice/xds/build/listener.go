@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"sync"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -99,8 +100,11 @@ func tcpProxy(stats string, shares []WeightedCluster, s Settings) (*anypb.Any, e
 	return extension(filter)
 }
 
+// routerFilter is the same in all listeners.
+var routerFilter = sync.OnceValues(func() (*anypb.Any, error) { return extension(&routerv3.Router{}) })
+
 func connectionManager(routes string, _ []WeightedCluster, s Settings) (*anypb.Any, error) {
-	router, err := extension(&routerv3.Router{})
+	router, err := routerFilter()
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +113,7 @@ func connectionManager(routes string, _ []WeightedCluster, s Settings) (*anypb.A
 		StatPrefix:            routes,
 		StreamIdleTimeout:     duration(http.StreamIdleTimeout),
 		RequestHeadersTimeout: duration(http.RequestHeadersTimeout),
-		RouteSpecifier:        &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: ads(), RouteConfigName: routes}},
+		RouteSpecifier:        &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: ads, RouteConfigName: routes}},
 		HttpFilters: []*hcmv3.HttpFilter{{
 			Name:       "envoy.filters.http.router",
 			ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router},

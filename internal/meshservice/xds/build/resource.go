@@ -2,9 +2,7 @@
 package build
 
 import (
-	"encoding/hex"
 	"fmt"
-	"hash/fnv"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -25,7 +23,7 @@ type Message interface {
 	Validate() error
 }
 
-// Marshal validates a message and makes a resource of it, with the same bytes for the same content.
+// Marshal validates a message and makes a resource of it.
 func Marshal(name string, m Message, err error) (*resource.Resource, error) {
 	if err == nil {
 		err = m.Validate()
@@ -33,13 +31,11 @@ func Marshal(name string, m Message, err error) (*resource.Resource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is not valid: %w", name, err)
 	}
-	body, err := pack(m)
+	r, err := resource.Marshal(name, m)
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	digest := fnv.New128a()
-	digest.Write(body.Value)
-	return resource.New(name, hex.EncodeToString(digest.Sum(nil)), body), nil
+	return r, nil
 }
 
 func pack(m proto.Message) (*anypb.Any, error) {
@@ -55,11 +51,10 @@ func extension(m Message) (*anypb.Any, error) {
 	return pack(m)
 }
 
-func ads() *corev3.ConfigSource {
-	return &corev3.ConfigSource{
-		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
-		ResourceApiVersion:    corev3.ApiVersion_V3,
-	}
+// ads is the same in all resources.
+var ads = &corev3.ConfigSource{
+	ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+	ResourceApiVersion:    corev3.ApiVersion_V3,
 }
 
 func socket(address string, port uint32) *corev3.Address {

@@ -2,8 +2,10 @@ package resource_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -12,13 +14,21 @@ import (
 )
 
 func TestEncoded(t *testing.T) {
-	for name, value := range map[string][]byte{"a value": []byte("value"), "a long one": make([]byte, 70_000), "none": nil} {
-		body := &anypb.Any{TypeUrl: resource.Cluster.URL(), Value: value}
-		made := resource.New("backend", "v1", proto.Clone(body).(*anypb.Any))
+	for name, message := range map[string]proto.Message{
+		"a value": &clusterv3.Cluster{Name: "backend"}, "a long one": &clusterv3.Cluster{Name: strings.Repeat("b", 70_000)}, "none": &clusterv3.Cluster{},
+	} {
+		body, err := anypb.New(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := resource.Marshal("backend", message)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if !proto.Equal(made.Body, body) {
 			t.Errorf("%s: the body is %v", name, made.Body)
 		}
-		for kind, r := range map[string]*resource.Resource{"made": made, "literal": {Name: "backend", Version: "v1", Body: body}} {
+		for kind, r := range map[string]*resource.Resource{"made": made, "literal": {Name: "backend", Version: made.Version, Body: body}} {
 			var whole discovery.DiscoveryResponse
 			if err := proto.Unmarshal(r.Encoded().ReadOnlyData(), &whole); err != nil {
 				t.Fatalf("%s, %s: %v", name, kind, err)
@@ -30,16 +40,33 @@ func TestEncoded(t *testing.T) {
 			if err := proto.Unmarshal(slices.Concat(r.Label().ReadOnlyData(), r.Encoded().ReadOnlyData()), &delta); err != nil {
 				t.Fatalf("%s, %s: %v", name, kind, err)
 			}
-			if want := (&discovery.DeltaDiscoveryResponse{Resources: []*discovery.Resource{{Name: "backend", Version: "v1", Resource: body}}}); !proto.Equal(&delta, want) {
+			if want := (&discovery.DeltaDiscoveryResponse{Resources: []*discovery.Resource{{Name: "backend", Version: made.Version, Resource: body}}}); !proto.Equal(&delta, want) {
 				t.Errorf("%s, %s, delta: %v", name, kind, &delta)
 			}
 		}
 	}
 }
 
+func TestVersion(t *testing.T) {
+	versions := map[string]bool{}
+	for _, name := range []string{"a", "b", "a"} {
+		r, err := resource.Marshal("backend", &clusterv3.Cluster{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions[r.Version] = true
+	}
+	if len(versions) != 2 {
+		t.Errorf("the versions are %v", versions)
+	}
+}
+
 // The value of a body takes its memory once.
 func TestTheBodyIsPartOfTheEncoded(t *testing.T) {
-	r := resource.New("backend", "v1", &anypb.Any{TypeUrl: resource.Cluster.URL(), Value: []byte("value")})
+	r, err := resource.Marshal("backend", &clusterv3.Cluster{Name: "backend"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	encoded := r.Encoded().ReadOnlyData()
 	if &encoded[len(encoded)-1] != &r.Body.Value[len(r.Body.Value)-1] {
 		t.Error("the value is a copy")

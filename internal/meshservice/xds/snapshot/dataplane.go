@@ -194,7 +194,7 @@ func (m *mesh) outboundDestination(o outbound) *destination {
 	if m.mode == model.Disabled {
 		return nil
 	}
-	found := m.selectedDestinations(o.ref)
+	found := m.appendSelected(nil, o.ref)
 	if len(found) == 0 {
 		return nil
 	}

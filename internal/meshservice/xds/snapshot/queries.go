@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
@@ -59,6 +61,24 @@ func (m *mesh) sortedDestinations() []model.Destination {
 	return list
 }
 
+// variantProblems are those of the variants that proxies are sent. The others are dropped later.
+func (d *destination) variantProblems() []Problem {
+	var list []Problem
+	var sent sets.Set[*variant]
+	for _, v := range d.variants {
+		if len(v.problems) == 0 {
+			continue
+		}
+		if sent == nil {
+			sent = d.sentVariants()
+		}
+		if sent.Has(v) {
+			list = slices.AppendSeq(list, maps.Values(v.problems))
+		}
+	}
+	return list
+}
+
 // Problems returns the problems of a mesh, sorted, as of the last Flush.
 func (e *Engine) Problems(mesh string) []Problem {
 	e.buildMu.Lock()
@@ -70,12 +90,7 @@ func (e *Engine) Problems(mesh string) []Problem {
 	var list []Problem
 	for _, d := range m.destinations {
 		list = append(list, d.problems...)
-		sent := d.sentVariants()
-		for _, v := range d.variants {
-			if sent.Has(v) { // the others are dropped later
-				list = slices.AppendSeq(list, maps.Values(v.problems))
-			}
-		}
+		list = append(list, d.variantProblems()...)
 	}
 	for _, d := range m.byObject {
 		list = append(append(list, d.refusals(m.state)...), d.malformed...)

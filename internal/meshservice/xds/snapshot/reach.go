@@ -99,11 +99,10 @@ func (m *mesh) destinationsFor(r model.Reach) (list []*destination, unmet []int)
 	case m.mode == model.Disabled:
 	case r.RefsSet:
 		for i, ref := range r.Refs {
-			found := m.selectedDestinations(ref)
-			if len(found) == 0 {
+			before := len(list)
+			if list = m.appendSelected(list, ref); len(list) == before {
 				unmet = append(unmet, i)
 			}
-			list = append(list, found...)
 		}
 	case !r.ServicesSet && (m.mode == model.Everywhere || m.mode == model.Exclusive):
 		addAll(false)
@@ -112,9 +111,8 @@ func (m *mesh) destinationsFor(r model.Reach) (list []*destination, unmet []int)
 	return slices.Clip(slices.Compact(list)), unmet
 }
 
-// selectedDestinations returns the destinations of a reference.
-func (m *mesh) selectedDestinations(ref model.BackendRef) []*destination {
-	var list []*destination
+// appendSelected appends the destinations of a reference.
+func (m *mesh) appendSelected(list []*destination, ref model.BackendRef) []*destination {
 	look := func(d *destination) {
 		if ref.Selects(d.Target) {
 			list = append(list, d)
