@@ -37,7 +37,7 @@ type batchState struct {
 }
 
 func readBatches(steps []Step, size int, latestCredible time.Time) batchState {
-	r := batchState{steps: slices.Clone(steps)}
+	r := batchState{steps: slices.Clone(steps), queue: make([]int, 0, len(steps))}
 	for i := range r.steps {
 		step := &r.steps[i]
 		switch {
@@ -101,15 +101,17 @@ func (r *batchState) join(step *Step) {
 // forecast sorts the queue and numbers it: what is disturbed already joins the last
 // batch or opens the first, then comes what that batch is short of, then new ones.
 func (r *batchState) forecast(size int) {
-	order := func(step *Step) int {
-		if step.Disturbed {
-			return 0
+	slices.SortFunc(r.queue, func(i, j int) int {
+		a, b := &r.steps[i], &r.steps[j]
+		switch {
+		case a.Disturbed != b.Disturbed && a.Disturbed:
+			return -1
+		case a.Disturbed != b.Disturbed:
+			return 1
+		case a.Priority != b.Priority:
+			return cmp.Compare(a.Priority, b.Priority)
 		}
-		return 1
-	}
-	slices.SortFunc(r.queue, func(a, b int) int {
-		return cmp.Or(cmp.Compare(order(&r.steps[a]), order(&r.steps[b])),
-			cmp.Compare(r.steps[a].Priority, r.steps[b].Priority), cmp.Compare(a, b))
+		return cmp.Compare(i, j)
 	})
 
 	r.batches = r.batch

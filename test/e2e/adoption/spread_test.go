@@ -35,6 +35,8 @@ func TestTaintsGroupsAndSpread(t *testing.T) {
 		t.Cleanup(func() { s.patchCluster(t, name, `{"spec":{"region":null,"taints":null}}`) })
 	}
 	for _, c := range []struct{ name, placement, want string }{
+		// A taint holds for what is placed later, so the operator has to have seen it. It has when it places by the regions.
+		{"regions", "{clusterTolerations: [{operator: Exists}], clusterAffinity: {fieldSelector: {matchExpressions: [{key: region, operator: In, values: [north, east, west]}]}}}", "far1 far2 member1 member2"},
 		{"tainted", "{}", "far1 far2 member2"},
 		{"tolerated", "{clusterTolerations: [{key: maintenance, operator: Equal, value: planned, effect: NoSchedule}]}", "far1 far2 member1 member2"},
 		{"groups", "{clusterAffinities: [{affinityName: primary, clusterNames: [member1]}, {affinityName: secondary, clusterNames: [member2]}]}", "member2"},
