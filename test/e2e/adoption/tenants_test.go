@@ -90,10 +90,11 @@ func TestStoryTenant(t *testing.T) {
 	t.Run("a tenant writes policies", func(t *testing.T) {
 		p := policy("v1", "Secret")
 		p.Name, p.Namespace = "secrets", s.namespace
+		// The API server reads roles from caches.
 		wait.Until(t, func(ctx context.Context) error { return client.IgnoreAlreadyExists(alice.Create(ctx, p.DeepCopy())) })
-		if err := alice.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "it"}}); err != nil {
-			t.Fatal(err)
-		}
+		wait.Until(t, func(ctx context.Context) error {
+			return client.IgnoreAlreadyExists(alice.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "it"}}))
+		})
 		s.says(t, "it-secret", applied)
 		p = policy("v1", "Secret")
 		p.Namespace = secrets
@@ -117,7 +118,7 @@ func TestStoryTenant(t *testing.T) {
 				return alice.Patch(ctx, changed, client.MergeFrom(b), client.DryRunAll)
 			},
 		} {
-			// The API server reads roles and policies from caches.
+			// So it does admission policies.
 			wait.Until(t, func(ctx context.Context) error {
 				if err := alice.Get(ctx, key, b); err != nil {
 					return err
