@@ -1,7 +1,6 @@
 package scale_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -186,7 +185,7 @@ func startClients(b *testing.B, address, ca string) func() string {
 	}
 	process := exec.Command(own)
 	process.Env = append(os.Environ(), clientsVariable+"="+address, caVariable+"="+ca)
-	output := &lockedBuffer{}
+	output := &harness.Log{}
 	process.Stdout, process.Stderr = output, output
 	if err := process.Start(); err != nil {
 		b.Fatal(err)
@@ -197,33 +196,16 @@ func startClients(b *testing.B, address, ca string) func() string {
 	})
 	b.Cleanup(end)
 	try(b, func(context.Context) error {
-		if !strings.Contains(output.String(), saysRunning) {
-			return fmt.Errorf("the clients do not run yet: %s", output.String())
+		if !strings.Contains(output.Since(0), saysRunning) {
+			return fmt.Errorf("the clients do not run yet: %s", output.Since(0))
 		}
 		return nil
 	})
 	return func() string {
 		end()
-		lines := strings.Split(strings.TrimSpace(output.String()), "\n")
+		lines := strings.Split(strings.TrimSpace(output.Since(0)), "\n")
 		return lines[len(lines)-1]
 	}
-}
-
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // watchLease follows the operator's lease, until the function is called that says how many held it, and how long it was not
