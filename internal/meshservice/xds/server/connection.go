@@ -8,8 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
 )
@@ -188,4 +190,24 @@ func (a *admission) onStream(ctx context.Context, info *tap.Info) (context.Conte
 		connectionOf(ctx).rejectedStream()
 	}
 	return ctx, nil
+}
+
+// isCompressed says whether the requests of a stream are compressed. Their size would say nothing of what they take.
+func isCompressed(ctx context.Context) bool {
+	stream, known := grpc.ServerTransportStreamFromContext(ctx).(interface{ RecvCompress() string })
+	if !known {
+		return false
+	}
+	compression := stream.RecvCompress()
+	return compression != "" && compression != encoding.Identity
+}
+
+// decoded counts the names in a request of an unidentified connection, besides the bytes that were received.
+func (c *connection) decoded(names int) {
+	if c == nil {
+		return
+	}
+	if p := c.pending.Load(); p != nil && names > 0 {
+		p.received(names * decodedNameCost)
+	}
 }

@@ -39,6 +39,9 @@ func (l Limits) orDefaults() Limits {
 	}
 }
 
+// subscriptionBytes bounds the names that all streams of one proxy subscribe to, and those in one request.
+func (l Limits) subscriptionBytes() int { return 2 * l.RequestBytes }
+
 const (
 	// maxPendingBytes is what all unidentified connections together may have sent.
 	maxPendingBytes = 64 << 20
@@ -47,6 +50,8 @@ const (
 	maxRejectedStreams = 10
 	// maxHeaderBytes bounds the headers of a stream, a token among them.
 	maxHeaderBytes = 64 << 10
+	// maxOtherTypes is how many types that are not served a stream may ask for: go-control-plane remembers each.
+	maxOtherTypes = 16
 	// receiveWindow bounds the bytes of requests that are not read yet, by stream and by connection.
 	receiveWindow = 64 << 10
 	// readBuffer and writeBuffer are those of a connection: requests are small, and a response is written from memory that

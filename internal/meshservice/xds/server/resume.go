@@ -18,6 +18,10 @@ import (
 // of its streams together, and resumed ones may close again before they have subscribed.
 const extraClosedStreams = 8
 
+// maxRememberedGuesses is how many resources of a closed stream may be made up from the names that its client subscribed to: nobody
+// else shares these, and the client chooses how many there are.
+const maxRememberedGuesses = 256
+
 // noResources is the version of a proxy that has no resources of a type.
 var noResources = resource.Digest(nil)
 
@@ -30,7 +34,7 @@ type closedStream [4]typeState
 // closedStream returns the state to resume from. An incremental client needs none: it says what it has.
 func (l *streamState) closedStream() (closedStream, bool) {
 	var p closedStream
-	if l.delta || !l.types[resource.Cluster].subscribed {
+	if l.delta || !l.types[resource.Cluster].subscribed || l.guessed > maxRememberedGuesses {
 		return p, false
 	}
 	for _, t := range resource.Types() {
@@ -170,6 +174,7 @@ func (s *session) guess(t resource.Type) list {
 		for name := range p.names {
 			had = append(had, &resource.Resource{Name: name})
 		}
+		s.state.guessed += len(had)
 	case t == resource.Route:
 		had = slices.Concat(p.subscribedOf(config.Of(t)), s.lookup(t, p.names).Of(t))
 	case t == resource.Endpoint:
@@ -217,6 +222,7 @@ func (s *session) retiredClusters(known list) list {
 			all = append(all, r)
 		default:
 			all = append(all, placeholderClusters(name)...)
+			s.state.guessed++
 		}
 	}
 	slices.SortFunc(all, byName)

@@ -55,7 +55,7 @@ func NewServer(options Options) *Server {
 	options.RecheckInterval = cmp.Or(options.RecheckInterval, 5*time.Minute)
 	options.StopTimeout = cmp.Or(options.StopTimeout, 5*time.Second)
 	options.Limits = options.Limits.orDefaults()
-	options.Store.maxStreams = options.Limits.Streams
+	options.Store.maxStreams, options.Store.maxSubscriptions = options.Limits.Streams, options.Limits.subscriptionBytes()
 	s := &Server{options: options, rejections: newRejectionLog(options.Log)}
 	s.admission = newAdmission(options.Limits, 2*options.FirstRequestTimeout, s.rejections)
 	s.stopped, s.stop = context.WithCancel(context.Background())
@@ -73,7 +73,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, transport cre
 		grpc.InTapHandle(s.admission.onStream),
 		grpc.StaticStreamWindowSize(receiveWindow), grpc.StaticConnWindowSize(receiveWindow),
 		grpc.ReadBufferSize(readBuffer), grpc.WriteBufferSize(writeBuffer),
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(newCodec(s.options.Limits.subscriptionBytes())),
 		// Detects a dead connection within half a minute.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
@@ -127,6 +127,12 @@ func (s *Server) runStream(parent context.Context, serve func(*session) error) e
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
 	connection, address := connectionOf(parent), addressOf(parent)
+	if isCompressed(parent) {
+		err := rejectf(causeRequest, codes.Unimplemented, "compressed requests are not accepted: send them without grpc-encoding")
+		s.rejections.record(err, fmt.Sprint(address), "")
+		connection.rejectedStream()
+		return err
+	}
 	one := &session{
 		store: s.options.Store, identify: s.identify, ctx: ctx, end: end, since: time.Now(), connection: connection,
 		identified: make(chan model.ProxyID, 1), state: streamState{timing: s.options.Store.timing, references: s.options.Store.references},

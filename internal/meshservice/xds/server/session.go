@@ -12,7 +12,6 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -43,11 +42,16 @@ type session struct {
 	sendTimer   *time.Timer
 	sendTimeout time.Duration
 
+	// otherTypes are those asked for that are not served.
+	otherTypes map[string]bool
+
 	// proxy is nil until the stream is authenticated. Its lock guards the fields below.
 	proxy   *proxy
 	state   streamState
 	watches [4]watch
 	timer   *time.Timer
+	// costs are what the names of each type take, by subscriptionCost.
+	costs [4]int
 }
 
 // authenticate authenticates the node of the first request, and checks that later requests have the same.
@@ -76,7 +80,7 @@ func (s *session) authenticate(node string) error {
 
 // CreateWatch handles a state-of-the-world request.
 func (s *session) CreateWatch(request *discovery.DiscoveryRequest, sub cache.Subscription, to chan cache.Response) (func(), error) {
-	return s.watch(request.GetTypeUrl(), func(t resource.Type, p *typeState) watch {
+	return s.watch(request.GetTypeUrl(), subscriptionCost(sub.SubscribedResources()), func(t resource.Type, p *typeState) watch {
 		if t == resource.Listener && !p.subscribed {
 			s.state.hadListeners = hasResources(request.GetVersionInfo())
 		}
@@ -93,7 +97,8 @@ func (s *session) CreateWatch(request *discovery.DiscoveryRequest, sub cache.Sub
 
 // CreateDeltaWatch handles an incremental request.
 func (s *session) CreateDeltaWatch(request *discovery.DeltaDiscoveryRequest, sub cache.Subscription, to chan cache.DeltaResponse) (func(), error) {
-	return s.watch(request.GetTypeUrl(), func(t resource.Type, p *typeState) watch {
+	cost := subscriptionCost(sub.SubscribedResources()) + subscriptionCost(request.GetInitialResourceVersions())
+	return s.watch(request.GetTypeUrl(), cost, func(t resource.Type, p *typeState) watch {
 		first := !p.subscribed
 		if first {
 			p.known = listOfVersions(request.GetInitialResourceVersions())
@@ -126,13 +131,18 @@ func (s *session) acknowledge(t resource.Type, nonce, against string) {
 }
 
 // watch handles a request and opens its watch.
-func (s *session) watch(url string, take func(resource.Type, *typeState) watch) (func(), error) {
+func (s *session) watch(url string, cost int, take func(resource.Type, *typeState) watch) (func(), error) {
 	t, served := resource.TypeOf(url)
 	if !served {
 		return nil, nil // a type that is not served
 	}
 	p := s.proxy
 	p.mu.Lock()
+	if err := s.charge(t, cost); err != nil {
+		p.mu.Unlock()
+		s.end(err)
+		return nil, err
+	}
 	before := p.connection()
 	s.watches[t] = take(t, &s.state.types[t])
 	mine := s.watches[t]
@@ -149,6 +159,51 @@ func (s *session) watch(url string, take func(resource.Type, *typeState) watch) 
 			s.watches[t] = nil
 		}
 	}, nil
+}
+
+// subscriptionCost is what names of resources take as long as they are subscribed to.
+func subscriptionCost[V any](names map[string]V) int {
+	cost := len(names) * nameCost
+	for name := range names {
+		cost += len(name)
+	}
+	return cost
+}
+
+// charge has the names of a type counted for the proxy, whose streams together may not subscribe to more than there is room for.
+func (s *session) charge(t resource.Type, cost int) error {
+	p := s.proxy
+	if s.store != nil && p.subscriptions-s.costs[t]+cost > s.store.maxSubscriptions {
+		return rejectf(causeRequestSize, codes.ResourceExhausted, "the streams of proxy %s subscribe to too many names: subscribe to fewer, or raise --mesh-max-request-bytes", s.node)
+	}
+	p.subscriptions += cost - s.costs[t]
+	s.costs[t] = cost
+	return nil
+}
+
+// discharge ends what charge counted.
+func (s *session) discharge() {
+	for _, cost := range s.costs {
+		s.proxy.subscriptions -= cost
+	}
+	s.costs = [4]int{}
+}
+
+// isServed says whether resources of a type are served. A proxy may ask for some that are not.
+func (s *session) isServed(url string) (bool, error) {
+	if _, served := resource.TypeOf(url); served {
+		return true, nil
+	}
+	if s.otherTypes == nil {
+		s.otherTypes = map[string]bool{}
+	}
+	s.otherTypes[url] = true
+	if len(s.otherTypes) > maxOtherTypes {
+		err := rejectf(causeRequest, codes.InvalidArgument, "proxy %s asks for more than %d types that are not served", s.node, maxOtherTypes)
+		s.end(err)
+		return false, err
+	}
+	return false, nil
 }
 
 // sendUpdates sends the changes that may be sent now, and sets a timer for delayed ones.
@@ -234,22 +289,25 @@ func (s *session) OnStreamOpen(context.Context, int64, string) error { return ni
 func (s *session) OnDeltaStreamOpen(context.Context, int64, string) error { return nil }
 
 func (s *session) OnStreamRequest(_ int64, request *discovery.DiscoveryRequest) error {
-	return s.authenticate(idOf(request.GetNode()))
+	if err := s.authenticate(request.GetNode().GetId()); err != nil {
+		return err
+	}
+	served, err := s.isServed(request.GetTypeUrl())
+	if !served {
+		request.ResourceNames = nil
+	}
+	return err
 }
 
 func (s *session) OnStreamDeltaRequest(_ int64, request *discovery.DeltaDiscoveryRequest) error {
-	return s.authenticate(idOf(request.GetNode()))
-}
-
-// idOf returns the id of a node, and clears all else: go-control-plane keeps the node as long as the stream, and that of an
-// Envoy lists every extension.
-func idOf(node *core.Node) string {
-	id := node.GetId()
-	if node != nil {
-		proto.Reset(node)
-		node.Id = id
+	if err := s.authenticate(request.GetNode().GetId()); err != nil {
+		return err
 	}
-	return id
+	served, err := s.isServed(request.GetTypeUrl())
+	if !served {
+		request.ResourceNamesSubscribe, request.ResourceNamesUnsubscribe, request.InitialResourceVersions = nil, nil, nil
+	}
+	return err
 }
 
 func (s *session) OnStreamResponse(_ context.Context, _ int64, _ *discovery.DiscoveryRequest, answer *discovery.DiscoveryResponse) {

@@ -24,7 +24,9 @@ type Store struct {
 	timing Timing
 	// maxStreams bounds the streams of one proxy: a process has one for each gRPC target.
 	maxStreams int
-	references *referenceCache
+	// maxSubscriptions bounds the names that all streams of one proxy subscribe to, by subscriptionCost.
+	maxSubscriptions int
+	references       *referenceCache
 
 	mu      sync.RWMutex
 	proxies map[model.ProxyID]*proxy
@@ -43,6 +45,8 @@ type proxy struct {
 	mu       sync.Mutex
 	config   *resource.Config
 	sessions []*session
+	// subscriptions is what the names take that the sessions subscribe to, by subscriptionCost.
+	subscriptions int
 	// maxSessions is the most sessions that were open at once.
 	maxSessions int
 	// closedStreams are in the order in which they closed.
@@ -55,7 +59,7 @@ func NewStore() *Store { return NewStoreWithTiming(DefaultTiming()) }
 
 // NewStoreWithTiming returns an empty store with other delays.
 func NewStoreWithTiming(timing Timing) *Store {
-	return &Store{timing: timing, maxStreams: DefaultLimits().Streams, references: newReferenceCache(), proxies: map[model.ProxyID]*proxy{}, proxiesPerMesh: map[string]int{}, proxyAdded: make(chan struct{})}
+	return &Store{timing: timing, maxStreams: DefaultLimits().Streams, maxSubscriptions: DefaultLimits().subscriptionBytes(), references: newReferenceCache(), proxies: map[model.ProxyID]*proxy{}, proxiesPerMesh: map[string]int{}, proxyAdded: make(chan struct{})}
 }
 
 // Set sets the configuration of a proxy without waiting for its streams; nil deletes the proxy.
@@ -232,6 +236,7 @@ func (s *Store) removeSession(one *session) {
 	p.mu.Lock()
 	before := len(p.sessions)
 	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == one })
+	one.discharge()
 	p.rememberClosed(&one.state)
 	if before > 0 && len(p.sessions) == 0 && !p.gone {
 		connectedProxies.WithLabelValues(p.id.Mesh).Dec()

@@ -30,6 +30,7 @@ func (s sotwStream) Send(response *discovery.DiscoveryResponse) error {
 func (s sotwStream) Recv() (*discovery.DiscoveryRequest, error) {
 	request, err := s.AggregatedDiscoveryService_StreamAggregatedResourcesServer.Recv()
 	s.session.received(err)
+	s.session.connection.decoded(len(request.GetResourceNames()))
 	return request, err
 }
 
@@ -46,6 +47,7 @@ func (s deltaStream) Send(response *discovery.DeltaDiscoveryResponse) error {
 func (s deltaStream) Recv() (*discovery.DeltaDiscoveryRequest, error) {
 	request, err := s.AggregatedDiscoveryService_DeltaAggregatedResourcesServer.Recv()
 	s.session.received(err)
+	s.session.connection.decoded(len(request.GetResourceNamesSubscribe()) + len(request.GetResourceNamesUnsubscribe()) + 2*len(request.GetInitialResourceVersions()))
 	return request, err
 }
 
@@ -70,11 +72,14 @@ func (s *session) onSendTimeout() {
 	}
 }
 
-// received records a request that is too large, with which gRPC ends the stream. Other errors are those of a stream that has
-// ended.
+// received records a request that is too large, or cannot be decoded, with which gRPC ends the stream. Other errors are those
+// of a stream that has ended.
 func (s *session) received(err error) {
-	if status.Code(err) == codes.ResourceExhausted {
+	switch status.Code(err) {
+	case codes.ResourceExhausted:
 		s.reject("", rejectf(causeRequestSize, codes.ResourceExhausted, "%s", status.Convert(err).Message()))
+	case codes.Internal:
+		s.reject("", rejectf(causeRequest, codes.InvalidArgument, "%s", status.Convert(err).Message()))
 	}
 }
 
@@ -97,10 +102,14 @@ func encodeResponse(response proto.Message, resources list, parts ...func(*resou
 	return &encodedResponse{buffers}, nil
 }
 
-// codec is that of protocol buffers, and of encoded responses.
-type codec struct{ encoding.CodecV2 }
+// codec is that of protocol buffers, of encoded responses, and of requests that are not trusted.
+type codec struct {
+	encoding.CodecV2
+	// maxNames bounds the names in a request.
+	maxNames int
+}
 
-func newCodec() codec { return codec{encoding.GetCodecV2(protocodec.Name)} }
+func newCodec(maxNames int) codec { return codec{encoding.GetCodecV2(protocodec.Name), maxNames} }
 
 func (c codec) Marshal(message any) (mem.BufferSlice, error) {
 	if response, encoded := message.(*encodedResponse); encoded {

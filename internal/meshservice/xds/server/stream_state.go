@@ -42,6 +42,8 @@ type streamState struct {
 	resumedAt time.Time
 	previous  *closedStream
 	restored  bool
+	// guessed is how many of those resources were made up from their names.
+	guessed int
 	// delta says that the stream is incremental.
 	delta bool
 	// references caches what listeners and routes refer to.

@@ -5,6 +5,7 @@ import (
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
@@ -78,8 +79,10 @@ func (w *deltaWatch) respond(t resource.Type, p *typeState, next list, version s
 	for _, r := range p.known.missingIn(next) {
 		removed = append(removed, r.Name)
 	}
+	gone := sets.New(removed...)
 	for _, name := range w.named {
-		if p.isSubscribed(name) && name != "*" && next.find(name) == nil && !slices.Contains(removed, name) {
+		if p.isSubscribed(name) && name != "*" && next.find(name) == nil && !gone.Has(name) {
+			gone.Insert(name)
 			removed = append(removed, name)
 		}
 	}
