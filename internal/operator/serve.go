@@ -59,6 +59,7 @@ func servers(config *rest.Config, options Options, ready *readiness, monitor *le
 		if err != nil {
 			return fmt.Errorf("serve %s: %w", name, err)
 		}
+		listener = limitConnections(listener, maxConnections)
 		if wrap != nil {
 			if listener, err = wrap(listener); err != nil {
 				return fmt.Errorf("serve %s: %w", name, err)
@@ -88,10 +89,9 @@ func servers(config *rest.Config, options Options, ready *readiness, monitor *le
 }
 
 func newServer(name string, listener net.Listener, handler http.Handler) *manager.Server {
-	return &manager.Server{
-		Name: name, Listener: listener, Server: &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second},
-		ShutdownTimeout: ptr.To(shutdownTimeout),
-	}
+	server := &http.Server{Handler: handler}
+	limitClients(server)
+	return &manager.Server{Name: name, Listener: listener, Server: server, ShutdownTimeout: ptr.To(shutdownTimeout)}
 }
 
 func probesHandler(ready *readiness, monitor *leaseMonitor) http.Handler {
@@ -122,8 +122,10 @@ func metricsHandler() http.Handler {
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// requireToken requires a token that may get /metrics.
+// requireToken requires a token that may get /metrics. Whoever calls can have the API server review a token: these are limited.
 func requireToken(config *rest.Config, handler http.Handler, log logr.Logger) (http.Handler, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = reviewsPerSecond, reviewBurst
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("protect metrics: %w", err)
@@ -132,7 +134,13 @@ func requireToken(config *rest.Config, handler http.Handler, log logr.Logger) (h
 	if err != nil {
 		return nil, fmt.Errorf("protect metrics: %w", err)
 	}
-	return filter(log, handler)
+	protected, err := filter(log, handler)
+	if err != nil {
+		return nil, fmt.Errorf("protect metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", limitCalls(protected))
+	return mux, nil
 }
 
 // selfSigned encrypts; access is decided by the token, not by the certificate.

@@ -117,10 +117,9 @@ func (w *webhooks) newSource() (*certs.Source, error) {
 }
 
 func (w *webhooks) server(listener net.Listener) *manager.Server {
-	server := newServer("webhooks", tls.NewListener(listener, &tls.Config{
+	server := newServer("webhooks", tls.NewListener(limitConnections(listener, maxConnections), &tls.Config{
 		GetCertificate: w.source.GetCertificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 	}), w.handler)
-	limitClients(server.Server)
 	server.Server.ErrorLog = slog.NewLogLogger(logr.ToSlogHandler(w.log.WithValues("server", "webhooks")), slog.LevelDebug)
 	return server
 }
