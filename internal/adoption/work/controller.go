@@ -34,14 +34,14 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, m *member.Clients, hub stri
 		return WorksOf(ctx, mgr.GetCache(), cluster.GetName())
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-work").
-		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: maxWorkers, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
 		For(&workv1alpha1.Work{}, builder.WithPredicates(model.SpecChanged)).
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(worksOf), builder.WithPredicates(becameReady)).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
+		Complete(newClusterLimiter(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
 			client: mgr.GetClient(), reader: mgr.GetAPIReader(), clientOf: m.Get, hub: hub, now: time.Now, rechecks: &m.Rechecks,
 			originals: &originals{client: mgr.GetClient(), reader: mgr.GetAPIReader()},
-		}})
+		}}, model.MaxConcurrent, enqueued.Enqueue))
 	if err != nil {
 		return fmt.Errorf("watch Works: %w", err)
 	}
