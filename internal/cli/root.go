@@ -28,6 +28,7 @@ func Main(streams Streams, args []string) int {
 	if streams.In == nil {
 		streams.In = os.Stdin
 	}
+	streams.Out, streams.Err = console.PlainOnTerminal(streams.Out), console.PlainOnTerminal(streams.Err)
 	root, started := newRoot(streams)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

@@ -3,12 +3,10 @@ package render
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -30,8 +28,11 @@ const (
 )
 
 func NewProgress(out io.Writer, total int, what string) *Progress {
-	file, ok := out.(*os.File)
-	return &Progress{out: out, noun: what, total: total, bar: ok && term.IsTerminal(int(file.Fd())), now: time.Now, shown: time.Now()}
+	file := console.TerminalOf(out)
+	if file != nil {
+		out = file
+	}
+	return &Progress{out: out, noun: what, total: total, bar: file != nil, now: time.Now, shown: time.Now()}
 }
 
 // Show that so many are done.

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/fairlead/fairlead/internal/cli/console"
 )
 
 // Renderer draws one status after the other.
@@ -20,11 +21,11 @@ type Renderer interface {
 
 // NewRenderer returns a TTY for a terminal, and a LineWriter for anything else.
 func NewRenderer(out io.Writer) Renderer {
-	file, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	file := console.TerminalOf(out)
+	if file == nil {
 		return NewLineWriter(out)
 	}
-	return NewTTY(out, func() int {
+	return NewTTY(file, func() int {
 		_, height, err := term.GetSize(int(file.Fd()))
 		if err != nil {
 			return 0
@@ -50,7 +51,7 @@ func (t *TTY) Draw(s Status) {
 	fmt.Fprintf(&picture, "%s: %s\n", r.Title(), r.State)
 	Paragraph(&picture, r.Headline)
 	s.DrawDetails(&picture)
-	lines := strings.Split(strings.TrimRight(picture.String(), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(console.Plain(picture.String()), "\n"), "\n")
 	if height := t.height(); height > 4 && len(lines) > height-3 {
 		lines = append(lines[:height-4], "...")
 	}

@@ -1,0 +1,56 @@
+package console
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPlain(t *testing.T) {
+	for text, want := range map[string]string{
+		"Deployment shop/cart: läuft…\n\tdone": "Deployment shop/cart: läuft…\n\tdone",
+		"\x1b]0;owned\a\x1b[2Jx":               `\x1b]0;owned\x07\x1b[2Jx`,
+		"all fine\rfailed":                     `all fine\x0dfailed`,
+		"\u009b31m\x7f":                        `\x9b31m\x7f`,
+		"\xff\xfe":                             `\xff\xfe`,
+		"\ufffd":                               "\ufffd",
+		"":                                     "",
+	} {
+		if got := Plain(text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestPlainWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "terminal")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := plainWriter{file}
+	for _, write := range []func() (int, error){
+		func() (int, error) { return w.Write([]byte("a\x1b[2J\r\n")) },
+		func() (int, error) { return io.WriteString(w, "b\x1b[2J\n") },
+		func() (int, error) { n, err := io.Copy(w, strings.NewReader("c\x1b[2J\n")); return int(n), err },
+	} {
+		if n, err := write(); err != nil || n < 6 {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if want := "a\\x1b[2J\nb\\x1b[2J\nc\\x1b[2J\n"; err != nil || string(got) != want {
+		t.Errorf("written is %q, %v", got, err)
+	}
+	if TerminalOf(w) != file || TerminalOf(file) != nil {
+		t.Error("only what is written to a terminal is changed")
+	}
+	// A pipe gets what there is: manifests that are converted stay as they were.
+	var out bytes.Buffer
+	if PlainOnTerminal(&out) != io.Writer(&out) || PlainOnTerminal(file) != io.Writer(file) {
+		t.Error("what is no terminal is written to as it is")
+	}
+}
