@@ -158,12 +158,23 @@ bench: programs ## Measure how fast it is, as ratios against a bare client
 LOCALKUBE_LINT := go list -f '{{if not (or (eq .Name "main") (eq .Name "program"))}}{{.ImportPath}}{{end}}' ./...
 
 .PHONY: lint
-lint: ## gofmt, go vet and staticcheck
+lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
 	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
 		test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
 	go vet ./...
 	$(GO_TOOL) staticcheck ./...
+	@go run ./hack/vulncheck ./...
 	cd localkube && packages=$$($(LOCALKUBE_LINT)) && go vet $(KUBE_GCFLAGS) $$packages && go tool -modfile=../tools/go.mod staticcheck $$packages
+
+.PHONY: vulncheck
+vulncheck: ## Known vulnerabilities in what is called; GOVULNDB names another database, such as file:///DIR
+	@go run ./hack/vulncheck -required ./...
+
+FUZZTIME ?= 10m
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME, one after the other
+	@hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: generate
 generate: generated ## Regenerate deepcopy, CRDs, RBAC and golden files
