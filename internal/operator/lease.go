@@ -8,14 +8,15 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/fairlead/fairlead/internal/operator/lease"
 )
 
 const (
-	leaseName = "fairlead"
-	// Exists in every cluster, hubs included, whatever the namespace of the kubeconfig: two operators that are started by
-	// hand against one cluster must share a lease.
+	// Where older versions that are started by hand have their lease.
 	leaseNamespaceOutside = "kube-system"
 	ownNamespaceFile      = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
@@ -42,13 +43,14 @@ func validateLease(lease time.Duration) error {
 	return nil
 }
 
-// newLock creates the lock itself because the manager's own records events through the old events API, and the operator would
-// need a permission for that alone.
-func newLock(restConfig *rest.Config, options Options, monitor *leaseMonitor, log logr.Logger) (resourcelock.Interface, error) {
+// newLock creates the lock itself because the manager's own is of one lease in one namespace: operators with different passages
+// could not run side by side, and those of two namespaces would not know of each other.
+func newLock(restConfig *rest.Config, options Options, passages []Passage, monitor *leaseMonitor, log logr.Logger) (resourcelock.Interface, error) {
 	if !options.LeaderElection {
 		return nil, nil
 	}
-	namespace, err := leaseNamespace(options.LeaderElectionNamespace, isInCluster(restConfig, rest.InClusterConfig), ownNamespaceFile)
+	inside := isInCluster(restConfig, rest.InClusterConfig)
+	namespace, err := leaseNamespace(options.LeaderElectionNamespace, inside, ownNamespaceFile)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +59,20 @@ func newLock(restConfig *rest.Config, options Options, monitor *leaseMonitor, lo
 		return nil, fmt.Errorf("name this operator: %w", err)
 	}
 	identity := host + "_" + string(uuid.NewUUID())
-	log.Info("taking part in leader election", "lease", namespace+"/"+leaseName, "identity", identity)
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName,
-		resourcelock.ResourceLockConfig{Identity: identity}, restConfig, monitor.times.renewDeadline)
-	if err != nil {
-		return nil, fmt.Errorf("prepare the lease %s/%s: %w", namespace, leaseName, err)
+	if inside {
+		identity = namespace + "/" + identity
 	}
+	config := rest.AddUserAgent(rest.CopyConfig(restConfig), "leader-election")
+	config.Timeout = max(time.Second, monitor.times.renewDeadline/2)
+	client, err := coordinationclient.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare leader election: %w", err)
+	}
+	lock := lease.New(client, lease.Options{
+		Identity: identity, Passages: namesOf(passages), FormerNamespace: namespace, Observe: monitor.recordHolders, Now: time.Now,
+	})
+	monitor.log = log
+	log.Info("taking part in leader election", "leases", lock.Describe(), "identity", identity)
 	return monitor.wrap(lock), nil
 }
 

@@ -7,7 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/fairlead/fairlead/internal/operator/lease"
 )
 
 // leaseMonitor records what leader election learns about the API server and the lease.
@@ -26,6 +29,9 @@ type leaseMonitor struct {
 	holder        string
 	// failure is the latest error since then.
 	failure error
+	// holders of the leases of the passages, and of former leases in the way.
+	holders []lease.Holder
+	log     logr.Logger
 }
 
 // wrap records every use of a lock.

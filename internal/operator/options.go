@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/meshservice"
+	"github.com/fairlead/fairlead/internal/operator/lease"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/internal/rollout/environmentd"
 )
@@ -75,9 +76,9 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.InstallCRDs, "install-crds", o.InstallCRDs,
 		"install and upgrade the CRDs before starting")
 	flags.BoolVar(&o.LeaderElection, "leader-elect", o.LeaderElection,
-		"let only one of several operators act at a time")
+		"let only one of several operators act on a passage at a time, wherever they run; each passage has a lease in "+lease.Namespace)
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace,
-		"namespace of the lease; operators exclude each other only when they share it\n"+
+		"namespace of the lease of older versions, which is held besides, and of the Secret of the webhook certificate\n"+
 			"(default the operator's own namespace, outside the cluster "+leaseNamespaceOutside+")")
 	flags.DurationVar(&o.LeaderElectionLeaseDuration, "leader-election-lease-duration", o.LeaderElectionLeaseDuration,
 		"how long another operator waits before it replaces a leader that no longer renews its lease")

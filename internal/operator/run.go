@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/fairlead/fairlead/internal/operator/lease"
 	"github.com/fairlead/fairlead/internal/version"
 )
 
@@ -96,7 +97,7 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 		return err
 	}
 	runner := newManagerRunner(ctx)
-	mgr, err := newManager(runner, restConfig, options, scheme, monitor, log)
+	mgr, err := newManager(runner, restConfig, options, passages, scheme, monitor, log)
 	if err != nil {
 		return err
 	}
@@ -179,8 +180,8 @@ func setUp(ctx context.Context, mgr ctrl.Manager, scheme *runtime.Scheme, option
 	return early, nil
 }
 
-func newManager(runner managerRunner, restConfig *rest.Config, options Options, scheme *runtime.Scheme, monitor *leaseMonitor, log logr.Logger) (ctrl.Manager, error) {
-	lock, err := newLock(restConfig, options, monitor, log)
+func newManager(runner managerRunner, restConfig *rest.Config, options Options, passages []Passage, scheme *runtime.Scheme, monitor *leaseMonitor, log logr.Logger) (ctrl.Manager, error) {
+	lock, err := newLock(restConfig, options, passages, monitor, log)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func newManager(runner managerRunner, restConfig *rest.Config, options Options, 
 		},
 
 		LeaderElection:                      options.LeaderElection,
-		LeaderElectionID:                    leaseName,
+		LeaderElectionID:                    lease.FormerName, // of the metric alone
 		LeaderElectionResourceLockInterface: lock,
 		LeaderElectionReleaseOnCancel:       true,
 		LeaseDuration:                       ptr.To(monitor.times.duration),

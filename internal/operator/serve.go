@@ -69,7 +69,7 @@ func servers(config *rest.Config, options Options, ready *readiness, monitor *le
 		return nil
 	}
 
-	metrics := metricsHandler()
+	metrics := metricsHandler(monitor)
 	protected, err := requireToken(config, metrics, log)
 	if err != nil {
 		return nil, err
@@ -103,14 +103,14 @@ func probesHandler(ready *readiness, monitor *leaseMonitor) http.Handler {
 			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		fmt.Fprintln(w, "ok")
+		fmt.Fprint(w, "ok\n"+monitor.describeHolders())
 	})
 	return mux
 }
 
-func metricsHandler() http.Handler {
+func metricsHandler(monitor *leaseMonitor) http.Handler {
 	build := prometheus.NewRegistry()
-	build.MustRegister(version.Get().Collector())
+	build.MustRegister(version.Get().Collector(), leaseCollector{monitor})
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(
 		prometheus.Gatherers{build, ctrlmetrics.Registry},

@@ -110,7 +110,7 @@ func (h *hub) past() string { return "resourceVersionMatch=Exact&resourceVersion
 // lead takes the lease from every operator, which then serves webhooks and does nothing else.
 func (h *hub) lead(b *testing.B) {
 	b.Helper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "fairlead"}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "fairlead-rollout"}}
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = ptr.To("nobody"), ptr.To[int32](24*60*60)
 	lease.Spec.AcquireTime, lease.Spec.RenewTime = ptr.To(metav1.NowMicro()), ptr.To(metav1.NowMicro())
 	if err := h.Create(b.Context(), lease); err != nil {

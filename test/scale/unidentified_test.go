@@ -212,7 +212,7 @@ func startClients(b *testing.B, address, ca string) func() string {
 // renewed.
 func watchLease(b *testing.B, admin client.WithWatch) func() (int, time.Duration) {
 	b.Helper()
-	watch, err := admin.Watch(b.Context(), &coordinationv1.LeaseList{}, client.InNamespace("kube-system"), client.MatchingFields{"metadata.name": "fairlead"})
+	watch, err := admin.Watch(b.Context(), &coordinationv1.LeaseList{}, client.InNamespace("kube-system"), client.MatchingFields{"metadata.name": "fairlead-meshservice"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -132,11 +132,11 @@ func (w *wire) hangUp() {
 func TestUnreachableServer(t *testing.T) {
 	t.Parallel()
 	c := cluster.Shared(t)
-	namespace := c.Namespace(t)
+	electsMeshLeader(t, administrator(t, c.Config()))
 	wire := newWire(t, c)
 	path := elsewhere(t, c, wire.address)
 
-	p := startOperator(t, path, append(otherPassage, longLease(), "--leader-election-namespace", namespace)...)
+	p := startOperator(t, path, append(otherPassage, longLease())...)
 	line := p.logged(t, "reach the API server failed, will be tried again")
 	if text := fmt.Sprint(line["err"]); !strings.Contains(text, "https://"+wire.address) || !strings.Contains(text, "connection refused") {
 		t.Errorf("the log does not say which server, or why: %v", line)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,15 +38,14 @@ func leaseOf(d time.Duration) string {
 }
 
 // TestStoryLeaders kills a leader, which another one replaces when the lease has run out, and ends the other, which releases
-// the lease.
+// the lease. Each of them runs in another namespace: a passage has one leader in the whole cluster.
 func TestStoryLeaders(t *testing.T) {
 	t.Parallel()
 	c := storyCluster(t)
 	admin := administrator(t, c.Config())
-	namespace := c.Namespace(t)
-	held := followLease(t, admin, namespace)
+	held := followLease(t, admin, "meshservice")
 	start := func() (*process, string) {
-		p := startOperator(t, c.Kubeconfig(), append(otherPassage, longLease(), "--leader-election-namespace", namespace)...)
+		p := startOperator(t, c.Kubeconfig(), append(otherPassage, longLease(), "--leader-election-namespace", c.Namespace(t))...)
 		p.ready(t)
 		identity, _ := p.logged(t, "taking part in leader election")["identity"].(string)
 		return p, identity
@@ -68,11 +68,14 @@ func TestStoryLeaders(t *testing.T) {
 	first, one := start()
 	first.leading(t)
 	second, two := start()
+	second.standsBy(t, "meshservice", one)
 	acts()
+	// An operator of another passage leads that one.
+	startOperator(t, c.Kubeconfig(), "--passages", "adoption", lease()).leading(t)
 	held.wereHeldBy(t, one)
 
 	first.Kill()
-	held.end(t, namespace)
+	held.end(t)
 	second.leading(t)
 	acts()
 	held.wereHeldBy(t, one, two)
@@ -92,22 +95,55 @@ func TestStoryLeaders(t *testing.T) {
 	held.wereHeldBy(t, one, two, "", three, "")
 }
 
-// leases is every state that the lease of a namespace has been in.
+// standsBy waits until the operator says, in its log, on /readyz and in a metric, that another one has the lease of a passage.
+func (p *process) standsBy(t testing.TB, passage, holder string) {
+	t.Helper()
+	lease := "kube-system/fairlead-" + passage
+	line := p.logged(t, "standing by: another operator leads the passage", "passage", passage, "lease", lease, "holder", holder)
+	if !strings.Contains(fmt.Sprint(line["action"]), "--passages") {
+		t.Errorf("the log does not say what to do: %v", line)
+	}
+	want := fmt.Sprintf("ok\npassage %s: held by %s (lease %s)\n", passage, holder, lease)
+	if code, body := probe(t, p.address(t, "health probes"), "/readyz"); code != http.StatusOK || body != want {
+		t.Errorf("/readyz says %d: %s", code, body)
+	}
+}
+
+// leases is every state that the lease of a passage has been in.
 type leases struct {
 	client client.Client
+	lease  *coordinationv1.Lease
 	*history.History[*coordinationv1.Lease]
 }
 
-func followLease(t testing.TB, c client.WithWatch, namespace string) leases {
+func leaseOfPassage(passage string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "fairlead-" + passage}}
+}
+
+func followLease(t testing.TB, c client.WithWatch, passage string) leases {
 	t.Helper()
-	return leases{c, history.Follow[*coordinationv1.Lease](t, c, &coordinationv1.LeaseList{}, client.InNamespace(namespace))}
+	lease := leaseOfPassage(passage)
+	return leases{c, lease, history.Follow[*coordinationv1.Lease](t, c, &coordinationv1.LeaseList{},
+		client.InNamespace(lease.Namespace), client.MatchingFields{"metadata.name": lease.Name})}
 }
 
 // end shortens the lease of a leader that was killed, so that it expires at once.
-func (l leases) end(t testing.TB, namespace string) {
+func (l leases) end(t testing.TB) {
 	t.Helper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "fairlead"}}
-	if err := l.client.Patch(t.Context(), lease, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":1}}`))); err != nil {
+	if err := l.client.Patch(t.Context(), l.lease.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":1}}`))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// meshLeases lets one test at a time have operators that elect the leader of meshservice in the shared cluster.
+var meshLeases sync.Mutex
+
+// electsMeshLeader waits until no other test does, and ends the lease that an operator of it has left when it was killed.
+func electsMeshLeader(t testing.TB, admin client.Client) {
+	t.Helper()
+	meshLeases.Lock()
+	t.Cleanup(meshLeases.Unlock)
+	if err := client.IgnoreNotFound(admin.Delete(t.Context(), leaseOfPassage("meshservice"))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -148,6 +184,7 @@ func (l leases) takenEarly(t testing.TB, from, by string) time.Duration {
 func TestLeaderLosesAPIServer(t *testing.T) {
 	t.Parallel()
 	c := cluster.Shared(t)
+	electsMeshLeader(t, administrator(t, c.Config()))
 	namespace := c.Namespace(t)
 	start := func() (*process, *wire) {
 		wire := newWire(t, c)
@@ -178,7 +215,7 @@ func TestLeaderLosesAPIServer(t *testing.T) {
 	if code := leader.exitCode(t); code != 1 {
 		t.Errorf("the leader ended with %d", code)
 	}
-	want := regexp.MustCompile(`(?m)^error: lost the lease ` + namespace + `/fairlead: the API server https://` + first.address +
+	want := regexp.MustCompile(`(?m)^error: lost the lease kube-system/fairlead-meshservice: the API server https://` + first.address +
 		` could not be reached for \S+; start the operator again \(a Deployment does\)$`)
 	if !want.MatchString(leader.Log.Since(0)) {
 		t.Error("the leader did not say why it ended")

@@ -40,6 +40,7 @@ func TestMeshFollowsTheLeader(t *testing.T) {
 	t.Parallel()
 	c := cluster.Shared(t)
 	i := &meshInstallation{Client: administrator(t, c.Config()), Cluster: c, namespace: c.Namespace(t)}
+	electsMeshLeader(t, i.Client)
 	installCRDs(t, c.Config(), "meshservice")
 	var err error
 	values := meshValues(map[string]any{"serving": serving(nil)}, "meshservice")

@@ -44,8 +44,9 @@ type installation struct {
 	// passages that run.
 	passages []string
 	// cluster-wide, but for what istiod is granted, and in the namespace.
-	roles         []rbacv1.ClusterRole
-	namespaceRole rbacv1.Role
+	roles []rbacv1.ClusterRole
+	// namespaceRole is that of the namespace of the release, leaseRole that of the leases of passages.
+	namespaceRole, leaseRole rbacv1.Role
 	// environmentds are those of all environments.
 	environmentds *environmentd.Fleet
 }
@@ -81,23 +82,25 @@ func install(t testing.TB, c *cluster.Cluster, passages ...string) *installation
 		r.find(t, "ClusterRole", ":fairlead-"+passage, &i.roles[1+n])
 	}
 	r.find(t, "Role", "-leader-election", &i.namespaceRole)
+	r.find(t, "Role", "-passage-leases", &i.leaseRole)
 	for _, role := range i.roles {
-		i.awaitAuthorization(t, role.Rules[0], nil, true)
+		i.awaitAuthorization(t, i.namespace, role.Rules[0], nil, true)
 	}
-	i.awaitAuthorization(t, i.namespaceRole.Rules[0], nil, true)
+	i.awaitAuthorization(t, i.namespace, i.namespaceRole.Rules[0], nil, true)
+	i.awaitAuthorization(t, i.leaseRole.Namespace, i.leaseRole.Rules[0], nil, true)
 	return i
 }
 
 // awaitAuthorization waits until the API server allows the operator's ServiceAccount what a rule grants, or no longer does:
 // it takes a moment to hear of a changed role. Permissions that another role grants as well say nothing, and are left out.
-func (i *installation) awaitAuthorization(t testing.TB, rule rbacv1.PolicyRule, besides map[permission]bool, allowed bool) {
+func (i *installation) awaitAuthorization(t testing.TB, namespace string, rule rbacv1.PolicyRule, besides map[permission]bool, allowed bool) {
 	t.Helper()
 	review := func(ctx context.Context, group, resource, verb string) (bool, error) {
 		name, subresource, _ := strings.Cut(resource, "/")
 		asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "system:serviceaccount:" + i.namespace + ":fairlead",
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: i.namespace, Verb: verb, Group: group, Resource: name, Subresource: subresource,
+				Namespace: namespace, Verb: verb, Group: group, Resource: name, Subresource: subresource,
 			},
 		}}
 		if len(rule.ResourceNames) > 0 {
@@ -171,9 +174,14 @@ func (i *installation) forget(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "fairlead", Namespace: i.namespace}}
-	if err := client.IgnoreNotFound(i.Delete(t.Context(), lease)); err != nil {
-		t.Fatal(err)
+	leases := []*coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Name: "fairlead", Namespace: i.namespace}}}
+	for _, passage := range i.passages {
+		leases = append(leases, leaseOfPassage(passage))
+	}
+	for _, lease := range leases {
+		if err := client.IgnoreNotFound(i.Delete(t.Context(), lease)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -284,6 +292,7 @@ func TestStoryChartPermissions(t *testing.T) {
 				used[c.permission] = true
 			}
 			granted := permissionsOf(i.namespaceRole.Rules)
+			maps.Copy(granted, permissionsOf(i.leaseRole.Rules))
 			for _, role := range i.roles {
 				maps.Copy(granted, permissionsOf(role.Rules))
 			}
@@ -323,13 +332,21 @@ func lackingPermissions(t *testing.T, c *cluster.Cluster) {
 					t.Fatal(err)
 				}
 				for _, rule := range complete.Rules {
-					i.awaitAuthorization(t, rule, nil, true)
+					i.awaitAuthorization(t, i.namespace, rule, nil, true)
 				}
 			}
-			for at, rule := range i.namespaceRole.Rules {
-				role := i.namespaceRole.DeepCopy()
-				role.Rules = slices.Delete(role.Rules, at, at+1)
-				i.lacking(t, rule, role, held)
+			for _, complete := range []rbacv1.Role{i.namespaceRole, i.leaseRole} {
+				for at, rule := range complete.Rules {
+					role := complete.DeepCopy()
+					role.Rules = slices.Delete(role.Rules, at, at+1)
+					i.lacking(t, rule, role, held)
+				}
+				if err := i.Update(t.Context(), complete.DeepCopy()); err != nil {
+					t.Fatal(err)
+				}
+				for _, rule := range complete.Rules {
+					i.awaitAuthorization(t, complete.Namespace, rule, nil, true)
+				}
 			}
 		})
 	}
@@ -348,7 +365,11 @@ func (i *installation) lacking(t *testing.T, rule rbacv1.PolicyRule, role client
 		if err := i.Update(t.Context(), role); err != nil {
 			t.Fatal(err)
 		}
-		i.awaitAuthorization(t, rule, held, false)
+		namespace := i.namespace
+		if role.GetNamespace() != "" {
+			namespace = role.GetNamespace()
+		}
+		i.awaitAuthorization(t, namespace, rule, held, false)
 		_, err := i.story(t)
 		if err == nil {
 			t.Fatal("nobody noticed")
@@ -381,7 +402,7 @@ func (i *installation) lackingIstiod(t *testing.T) map[permission]bool {
 		if err := i.Update(t.Context(), less); err != nil {
 			t.Fatal(err)
 		}
-		i.awaitAuthorization(t, taken, permissionsOf(less.Rules), false)
+		i.awaitAuthorization(t, i.namespace, taken, permissionsOf(less.Rules), false)
 		_, err := i.story(t)
 		if err == nil || !strings.Contains(err.Error(), "clusterroles.rbac.authorization.k8s.io") {
 			t.Errorf("the wrong thing failed: %v", err)
@@ -389,7 +410,7 @@ func (i *installation) lackingIstiod(t *testing.T) map[permission]bool {
 		if err := i.Update(t.Context(), istiod.DeepCopy()); err != nil {
 			t.Fatal(err)
 		}
-		i.awaitAuthorization(t, taken, nil, true)
+		i.awaitAuthorization(t, i.namespace, taken, nil, true)
 	})
 	return permissionsOf(istiod.Rules)
 }
