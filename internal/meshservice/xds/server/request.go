@@ -168,11 +168,12 @@ func (d *nameDecoder) addVersion(versions map[string]string, entry []byte) (map[
 	}); err != nil {
 		return versions, err
 	}
+	d.left -= len(version)
 	key, err := d.take(name)
 	if err != nil {
 		return versions, err
 	}
-	text, err := d.take(version)
+	text, err := short("the version of a resource", version)
 	if err != nil {
 		return versions, err
 	}
@@ -185,9 +186,9 @@ func (d *nameDecoder) addVersion(versions map[string]string, entry []byte) (map[
 
 func (d *nameDecoder) take(value []byte) (string, error) {
 	if d.left -= len(value) + nameCost; d.left < 0 {
-		return "", errors.New("too many names of resources: send fewer")
+		return "", errors.New("too many names of resources in a request: subscribe to fewer, or raise --mesh-max-request-bytes")
 	}
-	return short("the name or the version of a resource", value)
+	return short("the name of a resource", value)
 }
 
 func short(what string, value []byte) (string, error) {
