@@ -53,6 +53,8 @@ const (
 	ReasonRevisionInUse Reason = "InUse"
 	// ReasonChartsUnavailable means that the source of charts does not answer.
 	ReasonChartsUnavailable Reason = "ChartsUnavailable"
+	// ReasonChartChanged means that a chart is not the one that was first installed under its version.
+	ReasonChartChanged Reason = "ChartChanged"
 	// ReasonTemplateError means that the charts cannot be rendered with the values of the spec.
 	ReasonTemplateError Reason = "TemplateError"
 	// ReasonOwnedByOthers means that something to be installed exists, and that somebody else has installed it.

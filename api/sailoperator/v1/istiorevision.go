@@ -71,7 +71,36 @@ type IstioRevisionStatus struct {
 	// Healthy, or the reason of the condition that is not as it should be.
 	// +optional
 	State State `json:"state,omitempty"`
+
+	// The charts that the control plane was installed from. A chart that changes under its version is refused.
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Charts []ChartDigest `json:"charts,omitempty"`
 }
+
+// ChartDigest is the content of a chart of one version.
+type ChartDigest struct {
+	// Name of the chart: istiod or base.
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	Name string `json:"name"`
+
+	// Version of Istio.
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	Version string `json:"version"`
+
+	// SHA-256 digest of the content of the chart, which is the same for a directory and an archive.
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Digest string `json:"digest"`
+}
+
+// MaxChartDigests is how many charts a status records: the oldest make room for new ones.
+const MaxChartDigests = 64
 
 // IstioRevisionList is a list of IstioRevisions.
 //

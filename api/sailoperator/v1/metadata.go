@@ -69,6 +69,10 @@ const (
 // AnnotationInactiveSince on an IstioRevision is when its Istio made another one the active one.
 const AnnotationInactiveSince = "fairlead.dev/inactive-since"
 
+// AnnotationAcceptChartDigest on an IstioRevision has the digests, separated by commas, of charts that may replace those that
+// were first installed under the same version.
+const AnnotationAcceptChartDigest = "fairlead.dev/accept-chart-digest"
+
 // FinalizerUninstall keeps an IstioRevision or IstioRevisionTag until what was installed for it is gone.
 const FinalizerUninstall = "fairlead.dev/uninstall"
 

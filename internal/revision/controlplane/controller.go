@@ -53,7 +53,7 @@ func Setup(mgr ctrl.Manager, tools installer.Tools) error {
 		Unowned:       r.requestsForAll,
 		Namespace:     r.requestsInNamespace,
 	}).Complete(installer.Stage[Observed]{
-		Tools: tools, Observe: r.observe, Plan: Plan, RecordEvent: r.recordEvent, Report: r.report,
+		Tools: tools, Observe: r.observe, Plan: Plan, Record: r.recordChart, RecordEvent: r.recordEvent, Report: r.report,
 	})
 }
 

@@ -83,10 +83,15 @@ func (r *reconciler) observe(ctx context.Context, name string, fresh bool) (Obse
 	if o.Namespace, err = r.Objects.NamespaceExists(ctx, o.Revision.Spec.Namespace); err != nil {
 		return o, err
 	}
-	if o.Istiod, err = r.observeIstiod(ctx, o.Revision); err != nil {
+	candidates, err := r.candidates(ctx)
+	if err != nil {
 		return o, err
 	}
-	if err := r.observeShared(ctx, &o); err != nil {
+	records := chartRecords(o.Revision, candidates)
+	if o.Istiod, err = r.observeIstiod(ctx, o.Revision, records); err != nil {
+		return o, err
+	}
+	if err := r.observeShared(ctx, &o, candidates, records); err != nil {
 		return o, err
 	}
 	for _, observed := range []*installer.Release{&o.Istiod, &o.Base, &o.Validator} {
@@ -118,7 +123,15 @@ func (r *reconciler) tag(ctx context.Context, name string) (*v1.IstioRevisionTag
 	return kube.GetIfExists(ctx, r.Client, client.ObjectKey{Name: name}, &v1.IstioRevisionTag{})
 }
 
-func (r *reconciler) observeIstiod(ctx context.Context, revision *v1.IstioRevision) (installer.Release, error) {
+func chartRecords(revision *v1.IstioRevision, candidates []RevisionCandidate) installer.ChartRecords {
+	records := installer.ChartRecords{Revision: revision}
+	for _, c := range candidates {
+		records.Others = append(records.Others, c.IstioRevision)
+	}
+	return records
+}
+
+func (r *reconciler) observeIstiod(ctx context.Context, revision *v1.IstioRevision, records installer.ChartRecords) (installer.Release, error) {
 	wanted := release.Spec{
 		Name:      istiodRelease(revision.Name),
 		Namespace: revision.Spec.Namespace,
@@ -127,14 +140,15 @@ func (r *reconciler) observeIstiod(ctx context.Context, revision *v1.IstioRevisi
 
 		ChartVersion: revision.Spec.Version,
 	}
-	return r.ObserveRelease(ctx, wanted, "istiod", revision.DeletionTimestamp.IsZero())
+	observed, err := r.ObserveRelease(ctx, wanted, "istiod", revision.DeletionTimestamp.IsZero(), records)
+	if err == nil && observed.Wanted == nil && observed.State.Exists {
+		// Without a chart, what was installed tells whether istiod serves.
+		observed.Deployments, err = r.Objects.DeploymentsOfOwner(ctx, revision)
+	}
+	return observed, err
 }
 
-func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
-	candidates, err := r.candidates(ctx)
-	if err != nil {
-		return err
-	}
+func (r *reconciler) observeShared(ctx context.Context, o *Observed, candidates []RevisionCandidate, records installer.ChartRecords) error {
 	defaultTag, err := r.tag(ctx, v1.DefaultRevision)
 	if err != nil {
 		return err
@@ -164,7 +178,7 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 			ChartVersion: decided.Version,
 			// CRDs outlive the releases that bring them, ours and those of others.
 			TakeOwnership: true,
-		}, "base", o.ManagesBase)
+		}, "base", o.ManagesBase, records)
 	}
 	if err == nil && o.IsDefault {
 		o.Validator, err = r.ObserveRelease(ctx, release.Spec{
@@ -177,7 +191,7 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed) error {
 			Only:         release.Templates("defaultrevision-"),
 			// There is only one, and it may have belonged to another release.
 			TakeOwnership: true,
-		}, "base", true)
+		}, "base", true, records)
 	}
 	return err
 }

@@ -44,6 +44,16 @@ func object(kind, name string) *unstructured.Unstructured {
 	return u
 }
 
+// refused is a release whose chart is not the one that it was installed from.
+func refused(r installer.Release, chart string) installer.Release {
+	of := v1.ChartDigest{Name: chart, Version: r.State.ChartVersion}
+	changed := of
+	changed.Digest = "sha256:b"
+	return installer.Release{Name: r.Name, Namespace: r.Namespace, State: r.State, Chart: of, Err: &installer.ChangedChartError{
+		Chart: changed, Source: "directory /charts", Recorded: "sha256:a", Revision: "a",
+	}}
+}
+
 var unanswered = &installer.UnavailableError{Err: errors.New("timeout")}
 
 func TestPlan(t *testing.T) {
@@ -174,6 +184,21 @@ func TestPlan(t *testing.T) {
 		"the source of charts does not answer, and the spec has changed": {
 			healthy(makeRevision("a", "v1.24.0").reconciled().generation(2)).with(func(o *Observed) { o.Istiod.Err = unanswered }),
 			[]string{"Running upgrade Release istio-system/a-istiod ChartsUnavailable"},
+		},
+		"a chart has changed under its version": {
+			healthy(makeRevision("a", "v1.24.0").reconciled()).with(func(o *Observed) {
+				o.Istiod = refused(o.Istiod, "istiod")
+			}),
+			[]string{"Failed upgrade Release istio-system/a-istiod ChartChanged"},
+		},
+		"the base chart has changed under its version": {
+			healthy(makeRevision("a", "v1.24.0").reconciled()).with(func(o *Observed) {
+				o.Base = refused(o.Base, "base")
+			}),
+			[]string{
+				"Failed upgrade Release istio-system/fairlead-base ChartChanged",
+				"Done run Release istio-system/a-istiod IstiodReady",
+			},
 		},
 		"values that the templates do not take": {
 			healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) { o.Istiod.Err = &release.RenderError{} }),
@@ -330,6 +355,15 @@ func TestStatus(t *testing.T) {
 			reconciled: "True Reconciled: the charts of v1.24.0 are installed",
 			ready:      "True IstiodReady: istiod serves",
 			inUse:      "False NotReferencedByAnything: nothing refers to this name",
+		},
+		"a chart that has changed under its version makes nothing unready": {
+			in:    healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) { o.Istiod = refused(o.Istiod, "istiod") }),
+			state: v1.State(v1.ReasonChartChanged),
+			reconciled: "False ChartChanged: chart istiod v1.24.0 of directory /charts has digest sha256:b, but sha256:a was installed under this version, " +
+				"so nothing is written. Restore the chart in its source; or, if you trust the new one, " +
+				"accept it with `kubectl annotate --overwrite istiorevision a fairlead.dev/accept-chart-digest=sha256:b`",
+			ready: "True IstiodReady: istiod serves",
+			inUse: "False NotReferencedByAnything: nothing refers to this name",
 		},
 		"what runs is not what is asked for": {
 			in: healthy(makeRevision("a", "v1.24.0")).with(func(o *Observed) {

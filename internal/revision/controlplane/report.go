@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,12 @@ func statusOf(o Observed, plan passage.Plan, failure error, now time.Time) v1.Is
 	status := *o.Revision.Status.DeepCopy()
 	status.ObservedGeneration = o.Revision.Generation
 	reconciled := installer.Reconciled(plan, failure, fmt.Sprintf("the charts of %s are installed", o.Revision.Spec.Version))
+	// Also of releases that were installed before charts were recorded.
+	for _, installed := range []installer.Release{o.Base, o.Validator, o.Istiod} {
+		if installed.Installed() {
+			status.Charts = installer.RecordChart(status.Charts, installed.Chart)
+		}
+	}
 	ready := ready(o, reconciled)
 	status.State = installer.StateOf(reconciled, ready)
 	kube.SetConditions(&status.Conditions, o.Revision.Generation, now, reconciled, ready, o.Usage.Condition())
@@ -47,6 +54,21 @@ func ready(o Observed, reconciled metav1.Condition) metav1.Condition {
 	}
 	condition.Reason, condition.Message = string(why.Code), why.Message
 	return condition
+}
+
+// recordChart writes the chart of a release into the status before anything is installed from it.
+func (r *reconciler) recordChart(ctx context.Context, o Observed, of installer.Release) error {
+	status := *o.Revision.Status.DeepCopy()
+	status.Charts = installer.RecordChart(status.Charts, of.Chart)
+	if slices.Equal(status.Charts, o.Revision.Status.Charts) {
+		return nil
+	}
+	kind := v1.GroupVersion.WithKind(v1.IstioRevisionKind)
+	if err := kube.ApplyStatus(ctx, r.Client, kind, o.Revision, status, v1.FieldOwner); err != nil {
+		return err
+	}
+	o.Revision.Status = status
+	return nil
 }
 
 func (r *reconciler) recordEvent(o Observed, step passage.Step) { r.RecordStep(o.Revision, step) }

@@ -96,3 +96,38 @@ func TestStatusWithoutNamespace(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The charts of releases that were installed before charts were recorded are recorded, those of others only when they are
+// installed.
+func TestStatusRecordsCharts(t *testing.T) {
+	of := func(name, digest string) v1.ChartDigest {
+		return v1.ChartDigest{Name: name, Version: "v1.24.0", Digest: digest}
+	}
+	cases := map[string]struct {
+		recorded []v1.ChartDigest
+		change   func(*Observed)
+		want     []v1.ChartDigest
+	}{
+		"installed":                    {nil, func(*Observed) {}, []v1.ChartDigest{of("base", "b"), of("istiod", "i")}},
+		"recorded":                     {[]v1.ChartDigest{of("istiod", "i"), of("base", "b")}, func(*Observed) {}, []v1.ChartDigest{of("istiod", "i"), of("base", "b")}},
+		"not installed":                {nil, func(o *Observed) { o.Istiod.State.Exists = false }, []v1.ChartDigest{of("base", "b")}},
+		"another looks after the base": {nil, func(o *Observed) { o.Base.Wanted, o.Base.Chart.Digest = nil, "" }, []v1.ChartDigest{of("istiod", "i")}},
+		"the validator is the default's": {nil, func(o *Observed) {
+			o.Validator = installed(wanted("istio-system", ValidatorRelease, "v1.24.0"))
+			o.Validator.Chart = of("base", "b")
+		}, []v1.ChartDigest{of("base", "b"), of("istiod", "i")}},
+		"refused": {[]v1.ChartDigest{of("istiod", "first")}, func(o *Observed) { o.Istiod = refused(o.Istiod, "istiod") },
+			[]v1.ChartDigest{of("istiod", "first"), of("base", "b")}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := healthy(makeRevision("a", "v1.24.0").reconciled())
+			in.Revision.Status.Charts = c.recorded
+			in.Base.Chart, in.Istiod.Chart = of("base", "b"), of("istiod", "i")
+			in = in.with(c.change)
+			if diff := cmp.Diff(c.want, statusOf(in, Plan(in), nil, epoch).Charts); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -68,7 +68,7 @@ func Plan(o Observed, now time.Time) passage.Plan {
 		step.State, step.Reason = passage.Failed, *reason
 	}
 	plan.Steps = append(plan.Steps, step)
-	if step.State == passage.Failed {
+	if step.State == passage.Failed && step.Action != ActionRun {
 		return plan
 	}
 	plan.Steps = append(plan.Steps, defaultTagSteps(o, want.Name)...)
@@ -199,6 +199,9 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 		if readiness.ready {
 			step.State = passage.Done
 		}
+		if refused := refusedChart(have.IstioRevision); refused != nil {
+			step.State, step.Reason = passage.Failed, *refused
+		}
 	}
 	return step
 }
@@ -279,6 +282,15 @@ func revisionReadiness(revision *v1.IstioRevision) readiness {
 	}
 	return readiness{ready: true, reason: v1.ReasonIstiodReady, message: fmt.Sprintf(
 		"the control plane of IstioRevision %s serves", revision.Name)}
+}
+
+// refusedChart is why a revision is not installed from its chart as it is now, or nil. Its control plane may serve all the same.
+func refusedChart(revision *v1.IstioRevision) *passage.Reason {
+	reconciled := meta.FindStatusCondition(revision.Status.Conditions, string(v1.ConditionReconciled))
+	if reconciled == nil || reconciled.Reason != string(v1.ReasonChartChanged) || reconciled.ObservedGeneration != revision.Generation {
+		return nil
+	}
+	return passage.NewReason(v1.ReasonChartChanged, "IstioRevision %s: %s", revision.Name, reconciled.Message)
 }
 
 func object(kind, name string) passage.Object {

@@ -75,6 +75,17 @@ func TestPlan(t *testing.T) {
 			observed(makeIstio("default").values(v1.Values{}), makeRevision("default", "v1.24.0").of("default").ready()),
 			[]string{`Done run IstioRevision default ""->"v1.24.0" IstiodReady`},
 		},
+		"serves, and its chart has changed under its version": {
+			observed(makeIstio("default").revisionBased().version("v1.26.0"),
+				makeRevision("default-v1-26-0", "v1.26.0").of("default").ready().
+					condition(v1.ConditionReconciled, metav1.ConditionFalse, v1.ReasonChartChanged, "another digest"),
+				makeRevision("default-v1-24-0", "v1.24.0").of("default").ready()).used("default-v1-24-0"),
+			[]string{
+				`Failed run IstioRevision default-v1-26-0 ""->"v1.26.0" ChartChanged`,
+				`Pending retire IstioRevision default-v1-24-0 ""->"" Inactive`,
+				`Later prune IstioRevision default-v1-24-0 "v1.24.0"->"" InUse`,
+			},
+		},
 		"values that somebody else added are theirs": {
 			observed(makeIstio("default"), makeRevision("default", "v1.24.0").of("default").extended(pilot(3)).ready()),
 			[]string{`Done run IstioRevision default ""->"v1.24.0" IstiodReady`},

@@ -155,7 +155,7 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 		Only:      release.Templates("revision-tags"),
 
 		ChartVersion: to.Spec.Version,
-	}, "istiod", true)
+	}, "istiod", true, installer.ChartRecords{Revision: to})
 	o.Release.SkipRefused(o.Tag.Status.Conditions, o.Tag.Generation, r.Now())
 	return err
 }

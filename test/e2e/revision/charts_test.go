@@ -78,10 +78,20 @@ func TestVersionsFollowTheCharts(t *testing.T) {
 // serveCharts is a Helm repository on this machine.
 func serveCharts(t testing.TB, versions ...string) *httptest.Server {
 	t.Helper()
-	dir, index := t.TempDir(), repo.NewIndexFile()
+	dir := t.TempDir()
+	publishCharts(t, dir, nil, versions...)
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// publishCharts makes a directory a Helm repository. What alter does to a chart is published with it.
+func publishCharts(t testing.TB, dir string, alter func(*chart.Chart), versions ...string) {
+	t.Helper()
+	index := repo.NewIndexFile()
 	for _, version := range versions {
 		for _, name := range []string{"base", "istiod"} {
-			file, digest := pack(t, dir, name, version)
+			file, digest := pack(t, dir, name, version, alter)
 			metadata := &chart.Metadata{APIVersion: chart.APIVersionV2, Name: name, Version: strings.TrimPrefix(version, "v")}
 			if err := index.MustAdd(metadata, filepath.Base(file), "", digest); err != nil {
 				t.Fatal(err)
@@ -91,19 +101,19 @@ func serveCharts(t testing.TB, versions ...string) *httptest.Server {
 	if err := index.WriteFile(filepath.Join(dir, "index.yaml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
-	t.Cleanup(server.Close)
-	return server
 }
 
 // pack makes an archive of one of Istio's charts, with its version put in as for a release.
-func pack(t testing.TB, dir, name, version string) (file, digest string) {
+func pack(t testing.TB, dir, name, version string, alter func(*chart.Chart)) (file, digest string) {
 	t.Helper()
 	loaded, err := loader.LoadDir(filepath.Join(cluster.Charts(t), version, name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	loaded.Metadata.Version = strings.TrimPrefix(version, "v")
+	if alter != nil {
+		alter(loaded)
+	}
 	if file, err = chartutil.Save(loaded, dir); err != nil {
 		t.Fatal(err)
 	}

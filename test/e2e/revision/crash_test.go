@@ -26,6 +26,7 @@ func TestDisturbances(t *testing.T) {
 	w.anchor(t)
 	t.Run("killed while installing", w.killedWhileInstalling)
 	t.Run("killed while upgrading", w.killedWhileUpgrading)
+	t.Run("charts are recorded first", w.chartsAreRecordedFirst)
 	t.Run("a status is not inherited", w.statusIsNotInherited)
 	t.Run("pods that cannot be seen", w.forbiddenPods)
 }

@@ -52,7 +52,7 @@ func stateForReason(reason v1.Reason) passage.State {
 // userReasons are those that only a change by a user makes go away.
 var userReasons = []v1.Reason{
 	v1.ReasonNameAlreadyExists, v1.ReasonRefNotFound, v1.ReasonVersionNotFound,
-	v1.ReasonTemplateError, v1.ReasonRefused, v1.ReasonOwnedByOthers,
+	v1.ReasonTemplateError, v1.ReasonRefused, v1.ReasonOwnedByOthers, v1.ReasonChartChanged,
 }
 
 // NeedsUser tells whether the operator tried, and only a user can help.

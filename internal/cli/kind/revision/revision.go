@@ -41,7 +41,9 @@ func (*Kind) Status(ctx context.Context, reader client.Reader, r connect.Resourc
 	conditions, reported := revision.Status.Conditions, revision.Status.ObservedGeneration == revision.Generation
 	plan := planFromConditions(v1.IstioRevisionKind, &revision, passage.Step{Action: installer.ActionInstall, To: revision.Spec.Version},
 		conditions, v1.ConditionReconciled, v1.ConditionReady)
-	return newStatus(plan, conditions, reported, users.References(r.Key.Name), time.Now()), nil
+	s := newStatus(plan, conditions, reported, users.References(r.Key.Name), time.Now())
+	s.Charts = revision.Status.Charts
+	return s, nil
 }
 
 // status is how far the operator is with a revision or a tag.
@@ -49,6 +51,8 @@ type status struct {
 	render.StatusReport
 	// References are what uses the resource.
 	References []usage.Reference `json:"references,omitzero"`
+	// Charts are those that a revision was installed from.
+	Charts []v1.ChartDigest `json:"charts,omitempty"`
 }
 
 func newStatus(plan passage.Plan, conditions []metav1.Condition, reported bool, references []usage.Reference, now time.Time) *status {
@@ -64,5 +68,11 @@ func (s *status) PrintDetails(w io.Writer, format render.Format) {
 	s.StatusReport.PrintDetails(w, format)
 	render.PrintList(w, format, []string{"USED BY", "NAMESPACE", "NAME", "THROUGH"}, s.References, func(ref usage.Reference) []string {
 		return []string{ref.Kind, render.OrDash(ref.Namespace), ref.Name, ref.By}
+	})
+	if format != render.Wide {
+		return
+	}
+	render.PrintList(w, format, []string{"CHART", "VERSION", "DIGEST"}, s.Charts, func(chart v1.ChartDigest) []string {
+		return []string{chart.Name, chart.Version, chart.Digest}
 	})
 }

@@ -66,6 +66,13 @@ func (c cache) keep(key [sha256.Size]byte, archive []byte) error {
 	return err
 }
 
+// forget removes the first known digest of a chart. The archive stays, and does no harm without it.
+func (c cache) forget(key [sha256.Size]byte) {
+	if digest, file := c.firstDigest(key); digest != "" {
+		_ = os.Remove(file) // what cannot be removed is refused again
+	}
+}
+
 func (c cache) read(key [sha256.Size]byte, kind string) (data []byte, file string) {
 	disk := downloader.DiskCache{Root: c.dir}
 	file, err := disk.Get(key, kind)

@@ -1,20 +1,15 @@
 package charts
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
-	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 )
 
@@ -71,16 +66,8 @@ func (d directory) Load(ctx context.Context, name, version string) (*Chart, erro
 	if err != nil {
 		return nil, fmt.Errorf("load chart %s: %w", path, err)
 	}
-	return &Chart{Chart: parsed, Digest: digestOfFiles(parsed.Raw)}, nil
+	return newChart(parsed, digestOfFiles(parsed.Raw))
 }
 
-// digestOfFiles depends on the names and contents of files, and not on their times.
-func digestOfFiles(files []*common.File) string {
-	sum := sha256.New()
-	for _, file := range slices.SortedFunc(slices.Values(files), func(a, b *common.File) int { return cmp.Compare(a.Name, b.Name) }) {
-		// The lengths keep one file from passing for two.
-		fmt.Fprintf(sum, "%d %s %d ", len(file.Name), file.Name, len(file.Data))
-		sum.Write(file.Data)
-	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
-}
+// Forget does nothing: a directory is read each time.
+func (d directory) Forget(string, string) {}

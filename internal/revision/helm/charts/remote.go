@@ -117,7 +117,13 @@ func parseArchive(archive []byte) (*Chart, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the download is not a chart: %w", err)
 	}
-	return &Chart{Chart: c, Digest: digestOf(archive)}, nil
+	return newChart(c, digestOf(archive))
+}
+
+// Forget also removes the record of the first digest from the cache: the cluster has one of its own.
+func (r *remote) Forget(name, version string) {
+	r.loaded.Delete(name + " " + version)
+	r.cache.forget(recordKey(r.String(), name, version))
 }
 
 // shareCall makes concurrent calls with the same key share one result. The shared call does not end with the context of one

@@ -21,6 +21,8 @@ type Chart struct {
 	*chart.Chart
 	// Digest is "sha256:" and the sum of the archive or, for a directory, of the names and contents of its files.
 	Digest string
+	// Content is a digest of what the chart holds. It is the same wherever the chart was loaded from.
+	Content string
 }
 
 // Source knows which versions of Istio there are charts for, and loads them. It is safe for concurrent use.
@@ -29,6 +31,8 @@ type Source interface {
 	Versions(ctx context.Context) ([]string, error)
 	// Load a chart, "istiod" or "base", of an exact version. Where there is none, the error is an fs.ErrNotExist.
 	Load(ctx context.Context, name, version string) (*Chart, error)
+	// Forget a chart that was refused, so that the next Load does not take it from a cache.
+	Forget(name, version string)
 	// Refresh is how often to list versions again.
 	Refresh() time.Duration
 	// String names the source for people.

@@ -63,6 +63,23 @@ func (c *Charts) Load(ctx context.Context, name, version string) (*charts.Chart,
 	return now.value, now.err
 }
 
+// Forget a chart that was refused: it is loaded again after RetryInterval, for its source may have been repaired by then.
+func (c *Charts) Forget(name, version string) {
+	c.source.Forget(name, version)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := chartKey{name, version}
+	if kept, ok := c.loaded[key]; ok {
+		if soon := c.now().Add(c.RetryInterval()); soon.Before(kept.until) {
+			kept.until = soon
+			c.loaded[key] = kept
+		}
+	}
+}
+
+// String names the source for people.
+func (c *Charts) String() string { return c.source.String() }
+
 func (c *Charts) explain(ctx context.Context, version string, err error) error {
 	if known, listErr := c.Versions(ctx); listErr == nil {
 		if _, unknown := charts.Resolve(version, known); unknown != nil {

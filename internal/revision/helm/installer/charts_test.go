@@ -14,6 +14,8 @@ type shelf struct {
 	versions []string
 	gone     bool
 	asked    int
+
+	forgotten int
 }
 
 func (s *shelf) Versions(context.Context) ([]string, error) {
@@ -33,8 +35,9 @@ func (s *shelf) Load(_ context.Context, _, version string) (*charts.Chart, error
 	return nil, errors.New("not to be had")
 }
 
-func (*shelf) Refresh() time.Duration { return time.Minute }
-func (*shelf) String() string         { return "shelf" }
+func (s *shelf) Forget(string, string) { s.forgotten++ }
+func (*shelf) Refresh() time.Duration  { return time.Minute }
+func (*shelf) String() string          { return "shelf" }
 
 func TestChartsAreAskedForRarely(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -150,6 +150,21 @@ func (o *Objects) Deployment(ctx context.Context, key client.ObjectKey) (*appsv1
 	return kube.GetIfExists(ctx, o.cache, key, &appsv1.Deployment{})
 }
 
+// DeploymentsOfOwner are the Deployments that were installed for an owner.
+func (o *Objects) DeploymentsOfOwner(ctx context.Context, owner metav1.Object) ([]client.ObjectKey, error) {
+	list := &appsv1.DeploymentList{}
+	if err := o.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the Deployments of %s: %w", owner.GetName(), err)
+	}
+	var keys []client.ObjectKey
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], owner) {
+			keys = append(keys, client.ObjectKeyFromObject(&list.Items[i]))
+		}
+	}
+	return keys, nil
+}
+
 // ReleasesOfOwner are the releases that the webhooks of an owner are annotated with, with or without a record.
 func (o *Objects) ReleasesOfOwner(ctx context.Context, owner metav1.Object) ([]release.State, error) {
 	list := &metav1.PartialObjectMetadataList{}

@@ -41,6 +41,8 @@ func Steps(r Release, reported bool) []passage.Step {
 		step.Action = ActionUpgrade
 	}
 	switch {
+	case r.chartChanged():
+		step.State, step.To, step.Reason = passage.Failed, r.Chart.Version, Because(r.Err)
 	case r.IsUpToDate(reported):
 		return restoreSteps(r)
 	case r.Err != nil:
@@ -117,6 +119,8 @@ func Because(err error) passage.Reason {
 	switch {
 	case errors.As(err, new(*charts.NotFoundError)):
 		return passage.Because(v1.ReasonVersionNotFound, "%v", err)
+	case errors.As(err, new(*ChangedChartError)):
+		return passage.Because(v1.ReasonChartChanged, "%v", err)
 	case errors.As(err, new(*UnavailableError)):
 		return passage.Because(v1.ReasonChartsUnavailable, "%v", err)
 	case errors.As(err, new(*release.RenderError)):

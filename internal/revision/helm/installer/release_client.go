@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
@@ -34,6 +35,8 @@ func NewReleaseClient(objects *Objects, releases *release.Manager) *ReleaseClien
 // Release is a wanted release and its actual state.
 type Release struct {
 	Name, Namespace string
+	// Chart is what the release is made from; its digest is empty when the chart is not loaded, or refused.
+	Chart v1.ChartDigest
 	// Wanted is nil when it cannot be determined; Err is the reason.
 	Wanted *release.Spec
 	Err    error
@@ -51,11 +54,16 @@ func (r Release) Installed() bool {
 }
 
 // IsUpToDate tells whether the release is as wanted. Without a chart to compare with, a release that was installed and
-// reported counts as up to date.
+// reported counts as up to date, and so does one of the wanted version whose chart was changed since.
 func (r Release) IsUpToDate(reported bool) bool {
+	if r.chartChanged() {
+		return r.State.Deployed() && r.State.ChartVersion == r.Chart.Version
+	}
 	noChart := errors.As(r.Err, new(*UnavailableError)) || errors.As(r.Err, new(*charts.NotFoundError))
 	return r.Installed() || reported && r.State.Deployed() && noChart
 }
+
+func (r Release) chartChanged() bool { return errors.As(r.Err, new(*ChangedChartError)) }
 
 // Observe compares a release with the wanted spec.
 func (k *ReleaseClient) Observe(ctx context.Context, wanted release.Spec) (Release, error) {

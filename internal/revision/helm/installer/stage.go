@@ -13,8 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
+	"github.com/fairlead/fairlead/internal/revision/helm/charts"
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 )
@@ -34,16 +36,33 @@ type Tools struct {
 }
 
 // ObserveRelease compares a release with the wanted spec, made from a chart of its version. Of a release that is not wanted
-// or whose chart cannot be loaded, only the state is read.
-func (t Tools) ObserveRelease(ctx context.Context, spec release.Spec, chart string, wanted bool) (Release, error) {
+// or whose chart cannot be loaded or has changed, only the state is read.
+func (t Tools) ObserveRelease(ctx context.Context, spec release.Spec, chart string, wanted bool, records ChartRecords) (Release, error) {
+	of := v1.ChartDigest{Name: chart, Version: spec.ChartVersion}
 	var unavailable error
 	if wanted {
-		if spec.Chart, unavailable = t.Charts.Load(ctx, chart, spec.ChartVersion); unavailable == nil {
-			return t.Releases.Observe(ctx, spec)
+		if spec.Chart, unavailable = t.loadChart(ctx, of, records); unavailable == nil {
+			observed, err := t.Releases.Observe(ctx, spec)
+			observed.Chart = v1.ChartDigest{Name: of.Name, Version: of.Version, Digest: spec.Chart.Content}
+			return observed, err
 		}
 	}
 	state, err := t.Releases.State(ctx, spec.Namespace, spec.Name)
-	return Release{Name: spec.Name, Namespace: spec.Namespace, State: state, Err: unavailable}, err
+	return Release{Name: spec.Name, Namespace: spec.Namespace, Chart: of, State: state, Err: unavailable}, err
+}
+
+// loadChart refuses a chart that is not the recorded one.
+func (t Tools) loadChart(ctx context.Context, of v1.ChartDigest, records ChartRecords) (*charts.Chart, error) {
+	loaded, err := t.Charts.Load(ctx, of.Name, of.Version)
+	if err != nil {
+		return nil, err
+	}
+	of.Digest = loaded.Content
+	if err := records.Check(of, t.Charts.String()); err != nil {
+		t.Charts.Forget(of.Name, of.Version)
+		return nil, err
+	}
+	return loaded, nil
 }
 
 // Observed is what a stage sees of an owner of releases.
@@ -62,6 +81,8 @@ type Stage[O Observed] struct {
 	// Observe reads an owner and its releases. With fresh, state that a cache may lag behind is read from the API server.
 	Observe func(ctx context.Context, name string, fresh bool) (O, error)
 	Plan    func(O) passage.Plan
+	// Record writes what must be known of a release before any of its objects is written; it may be nil.
+	Record func(context.Context, O, Release) error
 	// RecordEvent reports a step that was applied.
 	RecordEvent func(O, passage.Step)
 	Report      func(ctx context.Context, o O, plan passage.Plan, failure error) error
@@ -128,7 +149,13 @@ func (s Stage[O]) applyStep(ctx context.Context, o O, step passage.Step) error {
 	if err := s.patchFinalizers(ctx, o.Owner(), controllerutil.AddFinalizer); err != nil {
 		return err
 	}
-	return s.Releases.Apply(ctx, o.ReleaseOf(step), step)
+	of := o.ReleaseOf(step)
+	if s.Record != nil {
+		if err := s.Record(ctx, o, of); err != nil {
+			return err
+		}
+	}
+	return s.Releases.Apply(ctx, of, step)
 }
 
 var eventReasons = map[passage.Action]string{
