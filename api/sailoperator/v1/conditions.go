@@ -55,6 +55,8 @@ const (
 	ReasonChartsUnavailable Reason = "ChartsUnavailable"
 	// ReasonChartChanged means that a chart is not the one that was first installed under its version.
 	ReasonChartChanged Reason = "ChartChanged"
+	// ReasonChartNotVerified means that a chart is not signed by a key that the operator was given.
+	ReasonChartNotVerified Reason = "ChartNotVerified"
 	// ReasonTemplateError means that the charts cannot be rendered with the values of the spec.
 	ReasonTemplateError Reason = "TemplateError"
 	// ReasonOwnedByOthers means that something to be installed exists, and that somebody else has installed it.

@@ -53,6 +53,7 @@ func stateForReason(reason v1.Reason) passage.State {
 var userReasons = []v1.Reason{
 	v1.ReasonNameAlreadyExists, v1.ReasonRefNotFound, v1.ReasonVersionNotFound,
 	v1.ReasonTemplateError, v1.ReasonRefused, v1.ReasonOwnedByOthers, v1.ReasonChartChanged,
+	v1.ReasonChartNotVerified,
 }
 
 // NeedsUser tells whether the operator tried, and only a user can help.

@@ -2,6 +2,7 @@ package charts
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -26,6 +27,10 @@ type Options struct {
 	CacheDir string
 	// CAFile has certificates to trust besides the system's.
 	CAFile string
+	// Keyring has the public keys, one of which must have signed the provenance file of each download.
+	Keyring string
+	// CosignKey is the public key that each chart in an OCI registry must be signed with.
+	CosignKey string
 	// RegistryConfig has the credentials for an OCI registry; empty means Helm's, then Docker's.
 	RegistryConfig string
 }
@@ -41,6 +46,10 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.CAFile, "chart-ca-file", o.CAFile,
 		"PEM file of CAs to trust besides the system's when downloading charts;\n"+
 			"without it, an OCI registry on this machine is spoken to in plain http")
+	flags.StringVar(&o.Keyring, "chart-keyring", o.Keyring,
+		"keyring of OpenPGP public keys: charts are only used with a provenance file (.prov) that one of the keys signed")
+	flags.StringVar(&o.CosignKey, "chart-cosign-key", o.CosignKey,
+		"PEM file with a public key of cosign (ECDSA P-256): charts of an OCI registry are only used if they are signed with it")
 	flags.StringVar(&o.RegistryConfig, "chart-registry-config", o.RegistryConfig,
 		"file with the credentials for an OCI registry, as helm registry login writes it\n(default Helm's own, then Docker's)")
 }
@@ -56,6 +65,10 @@ func (o Options) directory() (Source, error) {
 		return nil, fmt.Errorf("charts come from --chart-dir %s or from --chart-repository %s: leave one of the two out",
 			o.Dir, o.Repository)
 	}
+	if o.Keyring != "" || o.CosignKey != "" {
+		return nil, fmt.Errorf("--chart-keyring and --chart-cosign-key are for downloads: leave them out with --chart-dir %s, "+
+			"and verify the charts before you put them there", o.Dir)
+	}
 	info, err := os.Stat(o.Dir)
 	switch {
 	case err != nil:
@@ -69,6 +82,17 @@ func (o Options) directory() (Source, error) {
 		return nil, fmt.Errorf("--chart-dir %s: %w", o.Dir, err)
 	}
 	return directory{path}, nil
+}
+
+// verification reads the keys. The location is nil if it is invalid.
+func (o Options) verification(location *url.URL) (verification, error) {
+	keys, badKeyring := readKeyring(o.Keyring)
+	cosign, badKey := readCosignKey(o.CosignKey)
+	var noRegistry error
+	if cosign != nil && location != nil && location.Scheme != "oci" {
+		noRegistry = fmt.Errorf("--chart-cosign-key is for an OCI registry, and %s is a Helm repository: use --chart-keyring", location)
+	}
+	return verification{keys, cosign}, errors.Join(badKeyring, badKey, noRegistry)
 }
 
 func validateRegistryConfig(file string) error {

@@ -2,11 +2,13 @@ package charts
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	helm "helm.sh/helm/v4/pkg/registry"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
@@ -20,6 +22,8 @@ type registry struct {
 	plainHTTP bool
 	config    string
 	transport http.RoundTripper
+
+	verification verification
 }
 
 func (r *registry) String() string { return "registry oci://" + r.path }
@@ -45,7 +49,9 @@ func (r *registry) archive(ctx context.Context, name, version string) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	pulled, err := client.Pull(r.path + "/" + name + ":" + strings.TrimPrefix(version, "v"))
+	file := name + "-" + strings.TrimPrefix(version, "v") + ".tgz"
+	pulled, err := client.Pull(r.path+"/"+name+":"+strings.TrimPrefix(version, "v"),
+		helm.PullOptWithProv(r.verification.keyring != nil), helm.PullOptIgnoreMissingProv(true))
 	switch {
 	case errors.Is(err, errdef.ErrNotFound):
 		return nil, missingChartError("the registry has no such chart; check --chart-repository")
@@ -55,7 +61,64 @@ func (r *registry) archive(ctx context.Context, name, version string) ([]byte, e
 	case err != nil:
 		return nil, registryError(err)
 	}
-	return pulled.Chart.Data, nil
+	return pulled.Chart.Data, r.verify(ctx, client, name, file, pulled)
+}
+
+// verify checks the provenance file in a manifest, and the signatures of the manifest.
+func (r *registry) verify(ctx context.Context, client *helm.Client, name, file string, pulled *helm.PullResult) error {
+	if keys := r.verification.keyring; keys != nil {
+		if err := keys.verify(pulled.Chart.Data, pulled.Prov.Data, file); err != nil {
+			return err
+		}
+	}
+	if key := r.verification.cosign; key != nil {
+		manifest := digestOf(pulled.Manifest.Data)
+		signatures, err := r.cosignSignatures(ctx, client, name, manifest)
+		if err != nil {
+			return err
+		}
+		return key.verify(manifest, signatures)
+	}
+	return nil
+}
+
+// What cosign writes beside an artifact.
+const (
+	cosignMediaType  = "application/vnd.dev.cosign.simplesigning.v1+json"
+	cosignAnnotation = "dev.cosignproject.cosign/signature"
+)
+
+// cosignSignatures are those of a manifest; none if there are none.
+func (r *registry) cosignSignatures(ctx context.Context, client *helm.Client, name, manifest string) ([]cosignSignature, error) {
+	tag := signatureTag(manifest)
+	pulled, err := helm.NewGenericClient(client).PullGeneric(r.path+"/"+name+":"+tag, helm.GenericPullOptions{})
+	switch {
+	case errors.Is(err, errdef.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, registryError(err)
+	}
+	raw, err := content.FetchAll(ctx, pulled.MemoryStore, pulled.Manifest)
+	if err != nil {
+		return nil, registryError(err)
+	}
+	var stored ocispec.Manifest
+	if err := json.Unmarshal(raw, &stored); err != nil {
+		return nil, fmt.Errorf("the signatures of cosign under tag %s cannot be read: %w", tag, err)
+	}
+	// Signatures of several keys have the same payload.
+	var signatures []cosignSignature
+	for _, layer := range stored.Layers {
+		if layer.MediaType != cosignMediaType {
+			continue
+		}
+		payload, err := content.FetchAll(ctx, pulled.MemoryStore, layer)
+		if err != nil {
+			return nil, registryError(err)
+		}
+		signatures = append(signatures, cosignSignature{payload, layer.Annotations[cosignAnnotation]})
+	}
+	return signatures, nil
 }
 
 func registryError(err error) error {

@@ -3,6 +3,7 @@ package charts
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,7 +26,7 @@ const (
 type origin interface {
 	String() string
 	versions(ctx context.Context) ([]string, error)
-	// archive downloads a chart and checks it against the digest that the origin has for it.
+	// archive downloads a chart, checks it against the digest that the origin has for it, and verifies its signatures.
 	archive(ctx context.Context, name, version string) ([]byte, error)
 }
 
@@ -35,6 +36,8 @@ type origin interface {
 // loaded without a request, and never changes: a revision must not change under its name, even if the source does.
 type remote struct {
 	origin
+	verification verification
+
 	cache  cache
 	now    func() time.Time
 	calls  singleflight.Group
@@ -88,7 +91,7 @@ func (r *remote) Load(ctx context.Context, name, version string) (*Chart, error)
 }
 
 func (r *remote) load(ctx context.Context, name, version string) (*Chart, error) {
-	key := recordKey(r.String(), name, version)
+	key := r.recordKey(name, version)
 	first, record := r.cache.firstDigest(key)
 	if archive := r.cache.archive(first); archive != nil {
 		return parseArchive(archive)
@@ -99,6 +102,9 @@ func (r *remote) load(ctx context.Context, name, version string) (*Chart, error)
 	}
 	c, err := parseArchive(archive)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.verification.checkIdentity(c, name, version); err != nil {
 		return nil, err
 	}
 	if first != "" && c.Digest != first {
@@ -123,7 +129,12 @@ func parseArchive(archive []byte) (*Chart, error) {
 // Forget also removes the record of the first digest from the cache: the cluster has one of its own.
 func (r *remote) Forget(name, version string) {
 	r.loaded.Delete(name + " " + version)
-	r.cache.forget(recordKey(r.String(), name, version))
+	r.cache.forget(r.recordKey(name, version))
+}
+
+// recordKey differs for charts that were verified, and by which keys: what is in the cache is not verified again.
+func (r *remote) recordKey(name, version string) [sha256.Size]byte {
+	return recordKey(r.String()+r.verification.id(), name, version)
 }
 
 // shareCall makes concurrent calls with the same key share one result. The shared call does not end with the context of one

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"path"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/repo/v1"
@@ -16,6 +18,8 @@ import (
 type repository struct {
 	url    string
 	client *http.Client
+
+	verification verification
 }
 
 func (r *repository) String() string { return "repository " + r.url }
@@ -53,11 +57,11 @@ func (r *repository) entryArchive(ctx context.Context, entry *repo.ChartVersion)
 	if !sha256Digest.MatchString(want) {
 		return nil, errors.New("the index of the repository has no SHA-256 digest for the chart, so that a download could not be checked")
 	}
-	url, err := repo.ResolveReferenceURL(r.url, entry.URLs[0])
+	location, err := repo.ResolveReferenceURL(r.url, entry.URLs[0])
 	if err != nil {
 		return nil, fmt.Errorf("the URL in the index of the repository: %w", err)
 	}
-	archive, err := r.get(ctx, url)
+	archive, err := r.get(ctx, location)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +69,27 @@ func (r *repository) entryArchive(ctx context.Context, entry *repo.ChartVersion)
 		return nil, fmt.Errorf("the download has digest %s, but the index says %s, and is discarded; "+
 			"the repository has to be repaired", got, want)
 	}
-	return archive, nil
+	return archive, r.verify(ctx, archive, location)
+}
+
+// verify checks an archive by the provenance file beside it.
+func (r *repository) verify(ctx context.Context, archive []byte, location string) error {
+	keys := r.verification.keyring
+	if keys == nil {
+		return nil
+	}
+	beside, err := url.Parse(location)
+	if err != nil {
+		return fmt.Errorf("the URL in the index of the repository: %w", err)
+	}
+	file := path.Base(beside.Path)
+	beside.Path, beside.RawPath = beside.Path+".prov", ""
+	prov, err := r.get(ctx, beside.String())
+	var missing *statusError
+	if err != nil && (!errors.As(err, &missing) || missing.code != http.StatusNotFound) {
+		return err
+	}
+	return keys.verify(archive, prov, file)
 }
 
 func (r *repository) index(ctx context.Context) (*repo.IndexFile, error) {
@@ -98,7 +122,7 @@ func (r *repository) get(ctx context.Context, url string) ([]byte, error) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, &unreachableError{fmt.Errorf("get %s: %s", url, response.Status)}
+		return nil, &unreachableError{&statusError{url, response.StatusCode, response.Status}}
 	}
 	data, err := io.ReadAll(response.Body)
 	if err != nil {
@@ -106,6 +130,15 @@ func (r *repository) get(ctx context.Context, url string) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// statusError is an answer that is not OK.
+type statusError struct {
+	url  string
+	code int
+	text string
+}
+
+func (e *statusError) Error() string { return "get " + e.url + ": " + e.text }
 
 // entryVersion is Fairlead's name for the version of an entry, or "" for an entry that is removed or malformed.
 func entryVersion(entry *repo.ChartVersion) string {

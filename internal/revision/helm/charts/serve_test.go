@@ -42,6 +42,8 @@ type served struct {
 	options Options
 	// publish puts a chart there, in the place of one with the same name and version.
 	publish func(name, version string, archive []byte)
+	// publishSigned does so with a provenance file, unless that is nil, and tells the digest of the manifest in a registry.
+	publishSigned func(name, version string, archive, prov []byte) (manifest string)
 	// pathOf tells where an archive is downloaded from.
 	pathOf func(name, version string, archive []byte) string
 
@@ -84,6 +86,13 @@ func serveRepository(t testing.TB, overTLS bool) *served {
 			t.Fatal(err)
 		}
 	}
+	s.publishSigned = func(name, version string, archive, prov []byte) string {
+		s.publish(name, version, archive)
+		if prov != nil {
+			put(t, filepath.Join(dir, filepath.Base(s.pathOf(name, version, nil))+".prov"), string(prov))
+		}
+		return ""
+	}
 	if err := index.WriteFile(filepath.Join(dir, "index.yaml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -106,12 +115,15 @@ func serveRegistry(t testing.TB, overTLS bool) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.publish = func(name, version string, archive []byte) {
+	s.publishSigned = func(name, version string, archive, prov []byte) string {
 		ref := path + "/" + name + ":" + strings.TrimPrefix(version, "v")
-		if _, err := client.Push(archive, ref, helm.PushOptStrictMode(false)); err != nil {
+		pushed, err := client.Push(archive, ref, helm.PushOptStrictMode(false), helm.PushOptProvData(prov))
+		if err != nil {
 			t.Fatal(err)
 		}
+		return pushed.Manifest.Digest
 	}
+	s.publish = func(name, version string, archive []byte) { s.publishSigned(name, version, archive, nil) }
 	return s
 }
 

@@ -47,19 +47,22 @@ func New(o Options) (Source, error) {
 	location, badURL := o.repository()
 	cacheDir, noCache := o.cacheDir()
 	transport, badCA := newTransport(o.CAFile)
-	if err := errors.Join(badURL, noCache, badCA, validateRegistryConfig(o.RegistryConfig)); err != nil {
+	verify, badKeys := o.verification(location)
+	if err := errors.Join(badURL, noCache, badCA, badKeys, validateRegistryConfig(o.RegistryConfig)); err != nil {
 		return nil, err
 	}
-	var from origin = &repository{url: location.String(), client: &http.Client{Transport: transport}}
+	var from origin = &repository{url: location.String(), client: &http.Client{Transport: transport}, verification: verify}
 	if location.Scheme == "oci" {
 		from = &registry{
 			path:      location.Host + location.Path,
 			plainHTTP: loopback(location.Hostname()) && o.CAFile == "",
 			config:    o.RegistryConfig,
 			transport: transport,
+
+			verification: verify,
 		}
 	}
-	return &remote{origin: from, cache: cache{filepath.Join(cacheDir, "helm")}, now: time.Now}, nil
+	return &remote{origin: from, cache: cache{filepath.Join(cacheDir, "helm")}, verification: verify, now: time.Now}, nil
 }
 
 var chartName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)

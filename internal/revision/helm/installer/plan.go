@@ -121,6 +121,8 @@ func Because(err error) passage.Reason {
 		return passage.Because(v1.ReasonVersionNotFound, "%v", err)
 	case errors.As(err, new(*ChangedChartError)):
 		return passage.Because(v1.ReasonChartChanged, "%v", err)
+	case errors.As(err, new(*charts.UnverifiedError)):
+		return passage.Because(v1.ReasonChartNotVerified, "%v", err)
 	case errors.As(err, new(*UnavailableError)):
 		return passage.Because(v1.ReasonChartsUnavailable, "%v", err)
 	case errors.As(err, new(*release.RenderError)):

@@ -42,7 +42,8 @@ func Result(plan passage.Plan, failure error, askAgain time.Duration) (ctrl.Resu
 	}
 	for _, step := range plan.Steps {
 		switch v1.Reason(step.Reason.Code) {
-		case v1.ReasonVersionNotFound, v1.ReasonChartsUnavailable, v1.ReasonChartChanged, v1.ReasonRefused:
+		case v1.ReasonVersionNotFound, v1.ReasonChartsUnavailable, v1.ReasonChartChanged, v1.ReasonChartNotVerified,
+			v1.ReasonRefused:
 			return ctrl.Result{RequeueAfter: askAgain}, nil
 		}
 	}
