@@ -2,6 +2,8 @@ package passage
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -28,7 +30,28 @@ const maxMessage = 1024
 
 // Because makes a reason, its message cut to a length that status can carry.
 func Because[C ~string](code C, format string, args ...any) Reason {
-	return Reason{Code: Code(code), Message: shorten(fmt.Sprintf(format, args...), maxMessage)}
+	return Reason{Code: Code(code), Message: shorten(Printable(fmt.Sprintf(format, args...)), maxMessage)}
+}
+
+// Printable has the control characters of a text written out, so that no terminal obeys them: messages quote what others wrote. Lines
+// and tabs stay.
+func Printable(text string) string {
+	obeyed := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+	if !strings.ContainsFunc(text, obeyed) && utf8.ValidString(text) {
+		return text
+	}
+	var printable strings.Builder
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&printable, `\x%02x`, text[i])
+		case obeyed(r):
+			fmt.Fprintf(&printable, `\x%02x`, r)
+		default:
+			printable.WriteRune(r)
+		}
+	}
+	return printable.String()
 }
 
 // NewReason is Because for a reason that may be absent.

@@ -84,3 +84,23 @@ func TestMessagesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// What a tenant writes into an annotation or a tag comes back in messages.
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"Deployment shop/cart: läuft…\n\tdone": "Deployment shop/cart: läuft…\n\tdone",
+		"\x1b]0;owned\a\x1b[2Jx":               `\x1b]0;owned\x07\x1b[2Jx`,
+		"all fine\rfailed":                     `all fine\x0dfailed`,
+		"\u009b31m\x7f":                        `\x9b31m\x7f`,
+		"\xff\xfe":                             `\xff\xfe`,
+		"\ufffd":                               "\ufffd",
+		"":                                     "",
+	} {
+		if got := Printable(text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+		if got := Because("Why", "%s", text).Message; got != want {
+			t.Errorf("%q is quoted as %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,43 +1,20 @@
 package console
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/fairlead/fairlead/internal/passage"
 )
-
-// Plain shows the control characters of a text instead of having a terminal obey them: messages and fields quote what others wrote.
-func Plain(text string) string {
-	if !strings.ContainsFunc(text, isObeyed) && utf8.ValidString(text) {
-		return text
-	}
-	var plain strings.Builder
-	for i, r := range text {
-		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
-			fmt.Fprintf(&plain, `\x%02x`, text[i])
-		case isObeyed(r):
-			fmt.Fprintf(&plain, `\x%02x`, r)
-		default:
-			plain.WriteRune(r)
-		}
-	}
-	return plain.String()
-}
-
-// isObeyed says whether a terminal does more than show a character. Lines may end, with or without a carriage return.
-func isObeyed(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
 // plainWriter is a terminal to which only plain text is written.
 type plainWriter struct{ *os.File }
 
 func (w plainWriter) Write(text []byte) (int, error) {
-	if _, err := io.WriteString(w.File, Plain(strings.ReplaceAll(string(text), "\r\n", "\n"))); err != nil {
+	if _, err := io.WriteString(w.File, passage.Printable(strings.ReplaceAll(string(text), "\r\n", "\n"))); err != nil {
 		return 0, err
 	}
 	return len(text), nil

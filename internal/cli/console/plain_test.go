@@ -9,22 +9,6 @@ import (
 	"testing"
 )
 
-func TestPlain(t *testing.T) {
-	for text, want := range map[string]string{
-		"Deployment shop/cart: läuft…\n\tdone": "Deployment shop/cart: läuft…\n\tdone",
-		"\x1b]0;owned\a\x1b[2Jx":               `\x1b]0;owned\x07\x1b[2Jx`,
-		"all fine\rfailed":                     `all fine\x0dfailed`,
-		"\u009b31m\x7f":                        `\x9b31m\x7f`,
-		"\xff\xfe":                             `\xff\xfe`,
-		"\ufffd":                               "\ufffd",
-		"":                                     "",
-	} {
-		if got := Plain(text); got != want {
-			t.Errorf("%q is shown as %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestPlainWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "terminal")
 	file, err := os.Create(path)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/fairlead/fairlead/internal/cli/console"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // Renderer draws one status after the other.
@@ -51,7 +52,7 @@ func (t *TTY) Draw(s Status) {
 	fmt.Fprintf(&picture, "%s: %s\n", r.Title(), r.State)
 	Paragraph(&picture, r.Headline)
 	s.DrawDetails(&picture)
-	lines := strings.Split(strings.TrimRight(console.Plain(picture.String()), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(passage.Printable(picture.String()), "\n"), "\n")
 	if height := t.height(); height > 4 && len(lines) > height-3 {
 		lines = append(lines[:height-4], "...")
 	}

@@ -12,6 +12,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/kube"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // Field managers of the parts: each has a condition, and the fields that its controller sets.
@@ -31,6 +32,7 @@ func Apply(ctx context.Context, c client.Client, mesh *kumav1alpha1.Mesh, owner 
 	var part kumav1alpha1.MeshStatus
 	whole := mesh.Status.DeepCopy()
 	condition.ObservedGeneration = mesh.Generation
+	condition.Message = passage.Printable(condition.Message)
 	if len(condition.Message) > maxMessage {
 		condition.Message = strings.ToValidUTF8(condition.Message[:maxMessage], "") + "..."
 	}

@@ -55,6 +55,18 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// Tags that tenants choose, and errors that proxies send, are quoted without the characters that a terminal obeys.
+func TestConditionIsPrintable(t *testing.T) {
+	mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	api := &statusAPI{}
+	if _, err := Apply(t.Context(), api, mesh, Served, metav1.Condition{Type: "Served", Status: "True", Reason: "Incomplete", Message: "tag \x1b[2J"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := api.mesh.Status.Conditions[0].Message; got != `tag \x1b[2J` {
+		t.Errorf("applied %q", got)
+	}
+}
+
 // statusAPI keeps the applied status, and answers with the merged one.
 type statusAPI struct {
 	client.Client

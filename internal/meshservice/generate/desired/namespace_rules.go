@@ -10,6 +10,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // NamespaceRules are the names that objects of a namespace may use beyond its own. The Namespace has them, which tenants do not
@@ -153,6 +154,7 @@ func RefusalsOf(dataplane *kumav1alpha1.Dataplane, rules NamespaceRules, where Z
 const maxNameLength = 100
 
 func shorten(name string) string {
+	name = passage.Printable(name)
 	if len(name) <= maxNameLength {
 		return name
 	}
