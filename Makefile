@@ -19,18 +19,20 @@ GO_TOOL := go tool -modfile=tools/go.mod
 # Builds, tests and checks use the same flags, so that Go compiles Kubernetes once for all of them.
 # Kustomize can load plugins, which nobody here does: a program that can has to keep all that a plugin might call. And
 # what tells the commit is not the same after the next one, so that every test that runs localkube would run again.
-override GOFLAGS += -buildvcs=false -tags=kustomize_disable_go_plugin_support
+TAGS := kustomize_disable_go_plugin_support
+override GOFLAGS += -buildvcs=false -tags=$(TAGS)
 export GOFLAGS
 
 # There is memory enough to collect garbage more rarely, which takes a tenth off what compilers and clusters need of the
 # processor.
-build localkube programs unit test e2e e2e-full one race flake lint verify: export GOGC ?= 400
+build localkube programs unit test e2e e2e-full one race flake lint verify release: export GOGC ?= 400
 
-# Each a module of its own, so that Kubernetes, Istio and cert-manager stay out of Fairlead's dependencies.
 # Each has a folder in internal/, and a role of its own in the chart.
 PASSAGES := revision adoption rollout meshservice
 
-MODULES := . localkube localkube/istiod test/certmanager
+# Each a module of its own, so that Kubernetes, Istio, cert-manager and what only a release needs stay out of Fairlead's
+# dependencies.
+MODULES := . localkube localkube/istiod test/certmanager hack/release
 
 BUILD := go run ./hack/build
 FAIRLEAD := bin/fairlead . -ldflags "$(LDFLAGS)" ./cmd/fairlead
@@ -48,7 +50,8 @@ TEST_FLAGS := -vet=off -timeout 90m
 UNIT_FLAGS := -vet=off -timeout 15m
 # Of localkube only what has tests: to build the rest is to compile Kubernetes.
 LOCALKUBE_TESTED = $$(cd localkube && go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./internal/...)
-UNIT = $(UNIT_FLAGS) ./api/... ./internal/... ./hack/... ./test/docs -- -C localkube $(KUBE_GCFLAGS) $(UNIT_FLAGS) $(LOCALKUBE_TESTED)
+UNIT = $(UNIT_FLAGS) ./api/... ./internal/... ./hack/... ./test/docs -- -C localkube $(KUBE_GCFLAGS) $(UNIT_FLAGS) $(LOCALKUBE_TESTED) \
+	-- -C hack/release $(UNIT_FLAGS) ./...
 # A test whose name begins so is part of `make test`; all others on a cluster are part of `make e2e`.
 STORY := '^TestStory'
 
@@ -111,8 +114,8 @@ e2e: programs ## All other behaviour on real clusters
 	@$(TEST) -- $(TEST_FLAGS) -skip $(STORY) ./test/...
 
 .PHONY: e2e-full
-e2e-full: programs ## Everything on real clusters: also a crash at every write, cert-manager and Node
-	@FAIRLEAD_TESTS=full $(TEST) -- $(TEST_FLAGS) ./test/...
+e2e-full: programs ## Everything on real clusters: also a crash at every write, cert-manager and Node; and two equal releases
+	@FAIRLEAD_TESTS=full $(TEST) -- $(TEST_FLAGS) ./test/... -- -C hack/release $(TEST_FLAGS) -run TestSameReleaseTwice ./...
 
 RACE_LOGS := $(CURDIR)/bin/logs/race
 
@@ -165,6 +168,7 @@ lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be r
 	$(GO_TOOL) staticcheck ./...
 	@go run ./hack/vulncheck ./...
 	cd localkube && packages=$$($(LOCALKUBE_LINT)) && go vet $(KUBE_GCFLAGS) $$packages && go tool -modfile=../tools/go.mod staticcheck $$packages
+	cd hack/release && go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...
 
 .PHONY: vulncheck
 vulncheck: ## Known vulnerabilities in what is called; GOVULNDB names another database, such as file:///DIR
@@ -206,6 +210,15 @@ verify: ## Fail when what is committed differs from what is generated
 tidy: ## Tidy every module
 	for module in $(MODULES) tools; do (cd $$module && go mod tidy); done
 
+##@ Release
+
+# The repository of the image, with its registry, that the chart and install.yaml name.
+IMAGE ?= fairlead
+
+.PHONY: release
+release: ## Fill dist/: make release VERSION=v0.1.0 [IMAGE=REGISTRY/fairlead] [COSIGN_KEY=cosign.key]
+	@go -C hack/release run . -version "$(VERSION)" -root $(CURDIR) -dist $(CURDIR)/dist -tags $(TAGS) -image "$(IMAGE)" $(if $(PLATFORMS),-platforms $(PLATFORMS))
+
 .PHONY: clean
 clean: ## Delete what was built
-	rm -rf bin
+	rm -rf bin dist
