@@ -8,5 +8,5 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Main(cli.Streams{Out: os.Stdout, Err: os.Stderr}, os.Args[1:]))
+	os.Exit(cli.MainAs(os.Args[0], cli.Streams{Out: os.Stdout, Err: os.Stderr}, os.Args[1:]))
 }

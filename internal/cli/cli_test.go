@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/cli/kind"
 	"github.com/fairlead/fairlead/internal/cli/kind/revision"
+	"github.com/fairlead/fairlead/internal/cli/versions"
 	"github.com/fairlead/fairlead/internal/version"
 )
 
@@ -132,18 +133,49 @@ func TestKubeconfigErrors(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "absent"))
 	want := version.Get()
-	if got := run("version"); got.code != console.ExitOK || !strings.HasPrefix(got.out, "fairlead "+want.Version+" (commit ") {
+	got := run("version")
+	if got.code != console.ExitOK || !strings.HasPrefix(got.out, "fairlead "+want.Version+" (commit ") ||
+		!strings.Contains(got.out, "\noperator unknown: no cluster to talk to: ") || !strings.Contains(got.out, "\nCRDs unknown: no cluster to talk to: ") {
+		t.Errorf("%+v", got)
+	}
+	if got := run("version", "--client"); got.code != console.ExitOK || strings.Contains(got.out, "unknown:") {
 		t.Errorf("%+v", got)
 	}
 	for format, decode := range map[string]func([]byte, any) error{
 		"json": json.Unmarshal,
 		"yaml": func(text []byte, into any) error { return yaml.Unmarshal(text, into) },
 	} {
-		got := run("version", "-o", format)
-		var decoded version.Info
-		if err := decode([]byte(got.out), &decoded); err != nil || decoded != want {
-			t.Errorf("%s: %v: %q", format, err, got.out)
+		for _, args := range [][]string{{"version", "-o", format}, {"version", "--client", "-o", format}} {
+			got := run(args...)
+			var decoded versions.Report
+			if err := decode([]byte(got.out), &decoded); err != nil || decoded.Client != want || decoded.Fits != nil || (decoded.CRDs == nil) != (len(args) == 4) {
+				t.Errorf("%v: %v: %q", args, err, got.out)
+			}
+		}
+	}
+}
+
+func TestNameAsPluginOfKubectl(t *testing.T) {
+	runAs := func(program string, args ...string) string {
+		var out, errs bytes.Buffer
+		MainAs(program, Streams{Out: &out, Err: &errs}, args)
+		return out.String() + errs.String()
+	}
+	for program, want := range map[string]string{
+		"fairlead": "fairlead", "./bin/fairlead": "fairlead", "/opt/krew/bin/kubectl-fairlead": "kubectl fairlead", "kubectl-fairlead.exe": "kubectl fairlead",
+	} {
+		for args, text := range map[string]string{
+			"plan --help": "Usage:\n  " + want + " plan TYPE NAME [flags]\n\nExamples:\n  " + want + " plan istio default\n",
+			"--help":      "\nUse \"" + want + " [command] --help\"",
+			"plan":        "error: " + want + " plan takes TYPE and NAME, such as `" + want + " plan istio default`",
+			"fly":         "unknown command \"fly\" for \"" + want + "\"",
+			"crds --help": "Usage:\n  " + want + " crds",
+		} {
+			if got := runAs(program, strings.Fields(args)...); !strings.Contains(got, text) {
+				t.Errorf("%s %s prints %q, want %q", program, args, got, text)
+			}
 		}
 	}
 }

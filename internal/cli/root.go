@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -20,6 +22,11 @@ type Streams = console.Streams
 
 // Main runs the command line and returns the exit code.
 func Main(streams Streams, args []string) int {
+	return MainAs(programName, streams, args)
+}
+
+// MainAs is Main under the name that the program was called by: kubectl calls its plugin kubectl-fairlead.
+func MainAs(program string, streams Streams, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	// The first signal asks to stop; with the handler gone, a second one ends the process at once.
@@ -30,6 +37,7 @@ func Main(streams Streams, args []string) int {
 	}
 	streams.Out, streams.Err = console.PlainOnTerminal(streams.Out), console.PlainOnTerminal(streams.Err)
 	root, started := newRoot(streams)
+	renameTo(root, displayName(program))
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	code := console.ExitCode(err, *started)
@@ -44,10 +52,35 @@ func Main(streams Streams, args []string) int {
 	return code
 }
 
+// programName is how the program is called, unless kubectl does.
+const programName = "fairlead"
+
+// displayName is how users call the program.
+func displayName(program string) string {
+	if strings.TrimSuffix(filepath.Base(program), ".exe") == "kubectl-"+programName {
+		return "kubectl " + programName
+	}
+	return programName
+}
+
+// renameTo has usage and examples show a display name.
+func renameTo(cmd *cobra.Command, display string) {
+	if display == programName {
+		return
+	}
+	if !cmd.HasParent() {
+		cmd.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: display}
+	}
+	cmd.Example = strings.ReplaceAll(cmd.Example, programName+" ", display+" ")
+	for _, child := range cmd.Commands() {
+		renameTo(child, display)
+	}
+}
+
 func newRoot(streams Streams) (root *cobra.Command, started *bool) {
 	started = new(bool)
 	root = &cobra.Command{
-		Use:   "fairlead",
+		Use:   programName,
 		Short: "Moves what is running to where it should run next, with nobody noticing",
 		Long: `Fairlead moves what is running to where it should run next, with nobody noticing.
 
@@ -80,7 +113,7 @@ Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
 		newConvertCommand(c, streams),
 		newCRDsCommand(c, streams),
 		newOperatorCommand(c, streams),
-		newVersionCommand(streams),
+		newVersionCommand(c, streams),
 	)
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {

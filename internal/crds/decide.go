@@ -3,7 +3,6 @@ package crds
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -65,11 +64,8 @@ func decide(live, want *apiextensionsv1.CustomResourceDefinition, takeOver bool)
 	return Unchanged, ""
 }
 
-// schemaVersion reads the annotation. An annotation that is no number was not written by Fairlead. Version 0 is a CRD that was
-// taken over, and still has the schema of its former owner.
 func schemaVersion(crd *apiextensionsv1.CustomResourceDefinition) (int, bool) {
-	version, err := strconv.Atoi(crd.Annotations[SchemaVersionAnnotation])
-	return version, err == nil && version >= 0
+	return markedVersion(crd.Annotations)
 }
 
 // isUpToDate tells whether a live CRD has the desired labels, annotations and schema.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/fairlead/fairlead/internal/operator/lease"
+	"github.com/fairlead/fairlead/internal/version"
 )
 
 const (
@@ -69,7 +70,7 @@ func newLock(restConfig *rest.Config, options Options, passages []Passage, monit
 		return nil, fmt.Errorf("prepare leader election: %w", err)
 	}
 	lock := lease.New(client, lease.Options{
-		Identity: identity, Passages: namesOf(passages), FormerNamespace: namespace, Observe: monitor.recordHolders, Now: time.Now,
+		Identity: identity, Passages: namesOf(passages), Version: version.Get().Version, FormerNamespace: namespace, Observe: monitor.recordHolders, Now: time.Now,
 	})
 	monitor.log = log
 	log.Info("taking part in leader election", "leases", lock.Describe(), "identity", identity)

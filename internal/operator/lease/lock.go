@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
@@ -26,6 +27,8 @@ const (
 	FormerName = "fairlead"
 	// FormerHolder is the holder of a former lease while operators hold leases of passages: older versions stand by.
 	FormerHolder = "fairlead-passages"
+	// VersionLabel of the lease of a passage is the version of the operator that holds it.
+	VersionLabel = "app.kubernetes.io/version"
 )
 
 // A former lease that was not renewed for so long has no operator any more, whatever the clocks say.
@@ -45,6 +48,8 @@ type Holder struct {
 type Options struct {
 	Identity string
 	Passages []string
+	// Version of this operator, for users who want to know.
+	Version string
 	// FormerNamespace is where an older version of this operator has its lease.
 	FormerNamespace string
 	// Observe is called with the holders of the leases of the passages, and of former leases that block, whenever they are known.
@@ -211,7 +216,7 @@ func (l *Lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 		if !which(l.leases[i]) {
 			continue
 		}
-		written, err := l.put(ctx, Namespace, Name(passage), l.leases[i], record)
+		written, err := l.put(ctx, Namespace, Name(passage), l.leases[i], record, versionLabels(l.Version))
 		if err != nil {
 			return err
 		}
@@ -220,11 +225,20 @@ func (l *Lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	return nil
 }
 
+// versionLabels record a version. A label cannot hold every version, such as "(devel)"; an empty one replaces that of the operator
+// that led before.
+func versionLabels(version string) map[string]string {
+	if len(validation.IsValidLabelValue(version)) > 0 {
+		version = ""
+	}
+	return map[string]string{VersionLabel: version}
+}
+
 // put creates a lease, or updates it if nobody has since it was read.
-func (l *Lock) put(ctx context.Context, namespace, name string, lease *coordinationv1.Lease, record resourcelock.LeaderElectionRecord) (*coordinationv1.Lease, error) {
+func (l *Lock) put(ctx context.Context, namespace, name string, lease *coordinationv1.Lease, record resourcelock.LeaderElectionRecord, labels map[string]string) (*coordinationv1.Lease, error) {
 	record.LeaderTransitions = 0
 	if lease == nil {
-		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
 		lease.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(&record)
 		return l.client.Leases(namespace).Create(ctx, lease, metav1.CreateOptions{})
 	}
@@ -233,6 +247,9 @@ func (l *Lock) put(ctx context.Context, namespace, name string, lease *coordinat
 		record.LeaderTransitions++
 	}
 	lease = lease.DeepCopy()
+	for key, value := range labels {
+		metav1.SetMetaDataLabel(&lease.ObjectMeta, key, value)
+	}
 	lease.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(&record)
 	return l.client.Leases(namespace).Update(ctx, lease, metav1.UpdateOptions{})
 }
@@ -292,7 +309,7 @@ func (l *Lock) holdFormer(ctx context.Context, record resourcelock.LeaderElectio
 		}
 	}
 	record.HolderIdentity = FormerHolder
-	former, err := l.put(ctx, l.FormerNamespace, FormerName, l.former, record)
+	former, err := l.put(ctx, l.FormerNamespace, FormerName, l.former, record, nil)
 	if l.held && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
 		return nil // Another operator has just renewed it, or the next renewal finds out who has.
 	}

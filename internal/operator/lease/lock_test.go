@@ -377,3 +377,25 @@ func TestLockIsReleased(t *testing.T) {
 		t.Errorf("blocked by %q: %v", by, err)
 	}
 }
+
+// TestVersionOfTheHolder is recorded in the leases of passages, and replaces that of the operator that led before.
+func TestVersionOfTheHolder(t *testing.T) {
+	for version, want := range map[string]string{"v0.1.0": "v0.1.0", "v0.1.0-3-g59cf596-dirty": "v0.1.0-3-g59cf596-dirty", "(devel)": "", "": ""} {
+		s := cluster("kube-system/fairlead-revision=")
+		s.leases["kube-system/fairlead-revision"].Labels = map[string]string{VersionLabel: "v0.0.1", "team": "a"}
+		o := newOperator(s, "us", "one", "revision", "adoption")
+		o.Version = version
+		if blockedBy, err := o.try(t.Context()); blockedBy != "" || err != nil {
+			t.Fatalf("%q %v", blockedBy, err)
+		}
+		for name, labels := range map[string]map[string]string{
+			"kube-system/fairlead-revision": {VersionLabel: want, "team": "a"},
+			"kube-system/fairlead-adoption": {VersionLabel: want},
+			"one/fairlead":                  nil,
+		} {
+			if diff := cmp.Diff(labels, s.leases[name].Labels); diff != "" {
+				t.Errorf("%s, lease %s: %s", version, name, diff)
+			}
+		}
+	}
+}
