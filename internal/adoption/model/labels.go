@@ -71,7 +71,8 @@ const FinalizerBinding = "karmada.io/binding-controller"
 const (
 	// AnnotationDeleteResources set to "true" deletes all objects that Fairlead manages in the cluster.
 	AnnotationDeleteResources = "fairlead.dev/delete-resources"
-	// AnnotationAbandon set to "true" leaves the cluster unchanged, labels included, because it cannot be reached.
+	// AnnotationAbandon set to "true" leaves the cluster unchanged, labels included, because it cannot be reached. On a binding, it
+	// releases the Works that are being deleted in clusters that cannot be reached, for these are gone for good.
 	AnnotationAbandon = "fairlead.dev/abandon"
 )
 

@@ -22,6 +22,7 @@ import (
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/kube"
@@ -33,11 +34,17 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, m *member.Clients, hub stri
 	worksOf := func(ctx context.Context, cluster client.Object) []reconcile.Request {
 		return WorksOf(ctx, mgr.GetCache(), cluster.GetName())
 	}
+	worksOfBinding := func(ctx context.Context, binding client.Object) []reconcile.Request {
+		return kube.RequestsMatching(ctx, mgr.GetCache(), &workv1alpha1.WorkList{}, func(*workv1alpha1.Work) bool { return true },
+			client.MatchingFields{model.IndexBinding: model.BindingPath(client.ObjectKeyFromObject(binding))})
+	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-work").
 		WithOptions(controller.Options{MaxConcurrentReconciles: maxWorkers, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
 		For(&workv1alpha1.Work{}, builder.WithPredicates(model.SpecChanged)).
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(worksOf), builder.WithPredicates(becameReady)).
+		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(worksOfBinding), builder.WithPredicates(becameAbandoned)).
+		Watches(&workv1alpha2.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(worksOfBinding), builder.WithPredicates(becameAbandoned)).
 		Complete(newClusterLimiter(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
 			client: mgr.GetClient(), reader: mgr.GetAPIReader(), clientOf: m.Get, hub: hub, now: time.Now, rechecks: &m.Rechecks,
 			originals: &originals{client: mgr.GetClient(), reader: mgr.GetAPIReader()},
@@ -207,4 +214,12 @@ var becameReady = predicate.Funcs{
 func isReady(cluster client.Object) bool {
 	c, ok := cluster.(*clusterv1alpha1.Cluster)
 	return ok && meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ConditionReady)
+}
+
+// becameAbandoned selects the moment from which a binding does not wait any more for clusters that cannot be reached.
+var becameAbandoned = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return !isAbandoned(model.AsBinding(e.ObjectOld)) && isAbandoned(model.AsBinding(e.ObjectNew))
+	},
 }

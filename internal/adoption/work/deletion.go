@@ -1,6 +1,7 @@
 package work
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
@@ -16,7 +17,7 @@ func DeletionOf(o Observed) passage.Action {
 	switch {
 	case o.Work.DeletionTimestamp.IsZero():
 		return ""
-	case o.Cluster == nil || model.IsAbandoned(o.Cluster):
+	case o.Cluster == nil || model.IsAbandoned(o.Cluster) || !isReachable(o) && isAbandoned(o.Binding):
 		return model.ActionAbandon
 	}
 	return DeletionFor(o.Work, o.Cluster, o.Binding)
@@ -38,6 +39,16 @@ func DeletionFor(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster, bind
 		return model.ActionOrphan
 	}
 	return model.ActionDelete
+}
+
+// isAbandoned tells whether a binding says that the clusters that cannot be reached are gone for good.
+func isAbandoned(binding *model.Binding) bool {
+	return binding != nil && binding.GetAnnotations()[model.AnnotationAbandon] == "true"
+}
+
+// isReachable tells whether requests to the cluster of a Work can be expected to succeed.
+func isReachable(o Observed) bool {
+	return o.Connected && meta.IsStatusConditionTrue(o.Cluster.Status.Conditions, clusterv1alpha1.ConditionReady)
 }
 
 // isWanted tells whether a binding is to have a Work in a cluster: then only the Work was deleted, and is created again.

@@ -5,12 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
-	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
@@ -44,7 +42,7 @@ func Hold(o Observed) *passage.Reason {
 		return passage.Hold(model.ReasonLeaving, "the Cluster has been deleted")
 	case o.Cluster == nil || deletion == model.ActionAbandon || deletion == model.ActionKeep:
 		return nil
-	case !o.Connected || !meta.IsStatusConditionTrue(o.Cluster.Status.Conditions, clusterv1alpha1.ConditionReady):
+	case !isReachable(o):
 		reason := model.UnreachableReason(o.Cluster)
 		return &reason
 	case deletion != "":

@@ -191,6 +191,15 @@ func TestHold(t *testing.T) {
 			unreachable(o)
 			o.Work.Annotations = map[string]string{model.AnnotationKeep: "true"}
 		}, "", ""},
+		"deleted, not reachable, and the binding is abandoned": {func(o *Observed) {
+			deleted(o)
+			unreachable(o)
+			abandonedBinding(o)
+		}, "", ""},
+		"not deleted, not reachable, and the binding is abandoned": {func(o *Observed) {
+			unreachable(o)
+			abandonedBinding(o)
+		}, model.ReasonUnreachable, "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Observed{Hub: "hub", Cluster: readyCluster(), Connected: true, Work: &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west"}}}
@@ -208,6 +217,11 @@ func TestHold(t *testing.T) {
 
 func unreachable(o *Observed) {
 	o.Cluster.Status.Conditions[0].Status, o.Cluster.Status.Conditions[0].Message = metav1.ConditionFalse, "connection refused"
+}
+
+func abandonedBinding(o *Observed) {
+	o.Binding = model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "it-deployment"})
+	o.Binding.SetAnnotations(map[string]string{model.AnnotationAbandon: "true"})
 }
 
 func deleted(o *Observed) { o.Work.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
@@ -235,14 +249,15 @@ func TestPlanOfADeletion(t *testing.T) {
 		live   func(*unstructured.Unstructured) *unstructured.Unstructured
 		action passage.Action
 	}{
-		"deleted":                               {nil, nil, model.ActionDelete},
-		"preserved by the policy":               {[]func(*Observed){func(o *Observed) { o.Work.Spec.PreserveResourcesOnDeletion = ptr.To(true) }}, nil, model.ActionOrphan},
-		"aborted":                               {[]func(*Observed){annotated(model.AnnotationRestore)}, nil, model.ActionRestore},
-		"another Work follows":                  {[]func(*Observed){annotated(model.AnnotationKeep)}, nil, model.ActionKeep},
-		"the binding still wants it":            {[]func(*Observed){wanted}, nil, model.ActionKeep},
-		"the binding wants it, cluster leaves":  {[]func(*Observed){wanted, leaving}, nil, model.ActionOrphan},
-		"the binding is being deleted too":      {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) }}, nil, model.ActionDelete},
-		"made for another binding":              {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetUID("c") }}, nil, model.ActionDelete},
+		"deleted":                              {nil, nil, model.ActionDelete},
+		"preserved by the policy":              {[]func(*Observed){func(o *Observed) { o.Work.Spec.PreserveResourcesOnDeletion = ptr.To(true) }}, nil, model.ActionOrphan},
+		"aborted":                              {[]func(*Observed){annotated(model.AnnotationRestore)}, nil, model.ActionRestore},
+		"another Work follows":                 {[]func(*Observed){annotated(model.AnnotationKeep)}, nil, model.ActionKeep},
+		"the binding still wants it":           {[]func(*Observed){wanted}, nil, model.ActionKeep},
+		"the binding wants it, cluster leaves": {[]func(*Observed){wanted, leaving}, nil, model.ActionOrphan},
+		"the binding is being deleted too":     {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) }}, nil, model.ActionDelete},
+		"made for another binding":             {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetUID("c") }}, nil, model.ActionDelete},
+		"the binding is abandoned, and the cluster can be reached": {[]func(*Observed){abandonedBinding}, nil, model.ActionDelete},
 		"the cluster leaves":                    {[]func(*Observed){leaving}, nil, model.ActionOrphan},
 		"the cluster leaves, resources deleted": {[]func(*Observed){leaving, func(o *Observed) { o.Cluster.Annotations = map[string]string{model.AnnotationDeleteResources: "true"} }}, nil, model.ActionDelete},
 		"not there":                             {nil, func(*unstructured.Unstructured) *unstructured.Unstructured { return nil }, model.ActionNone},

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -238,4 +239,36 @@ func TestJoinTwice(t *testing.T) {
 	if r.Code != 1 || !strings.Contains(r.Stderr, "this cluster is the hub itself") {
 		t.Errorf("it ended with %d: %s", r.Code, r.Stderr)
 	}
+}
+
+// A binding whose cluster is gone for good does not wait for it when that is asked for. What can be reached is deleted as ever, and
+// the cluster keeps what it has.
+func TestAbandonBinding(t *testing.T) {
+	s := newStage(t)
+	east := s.members[member2]
+	s.create(t, s.hub, configMap("it"), configMap("other"), policy("v1", "ConfigMap", everywhere))
+	s.says(t, "it-configmap", applied, "all 2 clusters")
+	s.says(t, "other-configmap", applied, "all 2 clusters")
+	heal := east.cut(t)
+	s.becomes(t, member2, metav1.ConditionFalse, "does not respond as expected")
+	defer heal()
+	for _, name := range []string{"it", "other"} {
+		s.remove(t, s.hub, configMap(name))
+	}
+	s.gone(t, s.members[member1], configMap("it"))
+	s.gone(t, s.members[member1], configMap("other"))
+	binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "it-configmap"}}
+	s.read(t, s.hub, binding)
+	if binding.DeletionTimestamp == nil {
+		t.Error("the binding is not being deleted")
+	}
+	s.change(t, s.hub, binding, func() {
+		metav1.SetMetaDataAnnotation(&binding.ObjectMeta, "fairlead.dev/abandon", "true")
+	})
+	s.gone(t, s.hub, binding)
+	s.read(t, s.hub, &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "other-configmap"}})
+	heal()
+	s.becomes(t, member2, metav1.ConditionTrue, "the API server responds")
+	s.gone(t, east, configMap("other"))
+	s.read(t, east, configMap("it"))
 }
