@@ -254,6 +254,8 @@ func updatedWork(have, desired *workv1alpha1.Work) *workv1alpha1.Work {
 	var outdated []string
 	if have.DeletionTimestamp.IsZero() {
 		outdated = deletionAnnotations
+		// `fairlead uninstall` has removed it, and Fairlead is installed again.
+		model.AddFinalizer(work, model.FinalizerExecution)
 	}
 	work.Labels, work.Annotations = model.MergeKeys(have.Labels, nil, desired.Labels), model.MergeKeys(have.Annotations, outdated, desired.Annotations)
 	compared := work.Annotations
@@ -261,7 +263,8 @@ func updatedWork(have, desired *workv1alpha1.Work) *workv1alpha1.Work {
 		// An earlier version of the operator has written the Work. It gets its version when it changes next.
 		compared = model.MergeKeys(compared, []string{model.AnnotationTemplateVersion})
 	}
-	if equalSpecs(have.Spec, work.Spec) && maps.Equal(have.Labels, work.Labels) && maps.Equal(have.Annotations, compared) {
+	if equalSpecs(have.Spec, work.Spec) && maps.Equal(have.Labels, work.Labels) && maps.Equal(have.Annotations, compared) &&
+		slices.Equal(have.Finalizers, work.Finalizers) {
 		return nil
 	}
 	return work

@@ -239,3 +239,19 @@ func TestPlanWithInvalidManagedFields(t *testing.T) {
 		t.Errorf("%v, %v", d.Err, d.Steps)
 	}
 }
+
+// A Work whose finalizer was removed gets it again, unless it is being deleted.
+func TestFinalizerOfAWorkIsRestored(t *testing.T) {
+	desired := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: "it", Finalizers: []string{model.FinalizerExecution}}}
+	if work := updatedWork(desired.DeepCopy(), desired); work != nil {
+		t.Errorf("a Work with its finalizer is written: %v", work.Finalizers)
+	}
+	released := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: "it", Finalizers: []string{"example.com/theirs"}}}
+	if work := updatedWork(released, desired); work == nil || !slices.Equal(work.Finalizers, []string{"example.com/theirs", model.FinalizerExecution}) {
+		t.Errorf("the Work becomes %v", work)
+	}
+	released.DeletionTimestamp = ptr.To(metav1.Now())
+	if work := updatedWork(released, desired); work != nil {
+		t.Errorf("a Work that is being deleted gets a finalizer: %v", work.Finalizers)
+	}
+}

@@ -3,6 +3,7 @@ package template
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -124,7 +125,8 @@ func (d *Reconciler) applyBinding(ctx context.Context, t model.Template, uid typ
 	switch {
 	case have == nil:
 		return want, d.client.Create(ctx, want.Object, client.FieldOwner(model.FieldOwner))
-	case equality.Semantic.DeepEqual(have.Spec, want.Spec) && equality.Semantic.DeepEqual(have.GetAnnotations(), want.GetAnnotations()):
+	case equality.Semantic.DeepEqual(have.Spec, want.Spec) && equality.Semantic.DeepEqual(have.GetAnnotations(), want.GetAnnotations()) &&
+		slices.Equal(have.GetFinalizers(), want.GetFinalizers()):
 		return have, nil
 	}
 	return want, d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner))

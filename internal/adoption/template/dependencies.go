@@ -2,6 +2,7 @@ package template
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -75,7 +76,8 @@ func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key m
 		return false, err
 	}
 	want := WithDependents(have, others, by)
-	if equality.Semantic.DeepEqual(have.Spec, want.Spec) {
+	model.AddFinalizer(want.Object, model.FinalizerBinding)
+	if equality.Semantic.DeepEqual(have.Spec, want.Spec) && slices.Equal(have.GetFinalizers(), want.GetFinalizers()) {
 		return false, nil
 	}
 	return false, d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner))
