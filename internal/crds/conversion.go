@@ -126,3 +126,30 @@ func ConversionURL(ctx context.Context, cfg *rest.Config, name string) (string, 
 	}
 	return ptr.Deref(config.URL, ""), nil
 }
+
+// RemoveConversion has CRDs served without a webhook, in the version in which objects are stored. Without an operator behind the
+// webhook, the objects could not be read in any other version, and the CRD could not be deleted if one was stored in another.
+func RemoveConversion(ctx context.Context, cfg *rest.Config, names ...string) error {
+	in, err := newInstaller(cfg, Options{})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		live, err := in.crds.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("get CRD %s: %w", name, err)
+		}
+		if clientConfigOf(live.Spec.Conversion) == nil {
+			continue
+		}
+		stored := live.DeepCopy()
+		serveStoredOnly(stored)
+		if _, err := in.convert(ctx, live, stored, noConversion()); err != nil {
+			return fmt.Errorf("remove the conversion of CRD %s: %w", name, err)
+		}
+	}
+	return nil
+}

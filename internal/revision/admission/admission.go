@@ -62,3 +62,17 @@ func Install(ctx context.Context, c client.Client, reader client.Reader) error {
 	}
 	return nil
 }
+
+// Uninstall deletes the policies. Those of the chart have other names.
+func Uninstall(ctx context.Context, c client.Client) error {
+	objects, err := Policies()
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
