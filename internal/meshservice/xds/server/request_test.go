@@ -83,7 +83,11 @@ func FuzzDecodeRequest(f *testing.F) {
 		case err != nil:
 			return
 		}
-		if _, mine, _ := usedOf(got); len(mine)*nameCost > room {
+		_, mine, _ := usedOf(got)
+		if d, delta := got.(*discovery.DeltaDiscoveryRequest); delta {
+			mine = mine[len(d.GetInitialResourceVersions()):] // a version counts with its name
+		}
+		if len(mine)*nameCost > room {
 			t.Errorf("%d names are decoded", len(mine))
 		}
 		if wholeErr == nil {
