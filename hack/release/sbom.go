@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"path"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -116,7 +115,7 @@ func rootCertificates() cdx.Component {
 
 // timeZones come with the Go that the binary is built with.
 func timeZones(libraries []cdx.Component) cdx.Component {
-	c := component(cdx.ComponentTypeData, "tzdata", libraries[0].Version, "pkg:generic/"+path.Join("go", "zoneinfo")+"@"+libraries[0].Version)
+	c := component(cdx.ComponentTypeData, "tzdata", libraries[0].Version, "pkg:generic/go-zoneinfo@"+libraries[0].Version)
 	c.Description = "time zones of Go's lib/time/zoneinfo.zip"
 	return c
 }
