@@ -90,8 +90,10 @@ func settles(t testing.TB, store *Store, e *callers.Envoy, config *resource.Conf
 	for _, r := range config.Of(resource.Cluster) {
 		names = append(names, r.Name)
 	}
+	// A proxy is current before it has asked for the routes of its listeners.
+	leads := func(l *resource.Resource) bool { to, _ := e.Leads(l.Name); return len(to) > 0 }
 	eventually(t, fmt.Sprintf("clusters %q", names), func() bool {
-		return store.Connection(cart).Current && slices.Equal(e.Clusters(), names)
+		return store.Connection(cart).Current && slices.Equal(e.Clusters(), names) && !slices.ContainsFunc(config.Of(resource.Listener), func(l *resource.Resource) bool { return !leads(l) })
 	})
 }
 
