@@ -55,7 +55,7 @@ const (
 	// receiveWindow bounds the bytes of requests that are not read yet, by stream and by connection.
 	receiveWindow = 64 << 10
 	// readBuffer and writeBuffer are those of a connection: requests are small, and a response is written from memory that
-	// all streams share.
+	// all streams share. A connection has a write buffer only while it writes.
 	readBuffer, writeBuffer = 4 << 10, 16 << 10
 )
 

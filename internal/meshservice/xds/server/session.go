@@ -296,6 +296,7 @@ func (s *session) OnStreamRequest(_ int64, request *discovery.DiscoveryRequest) 
 	if !served {
 		request.ResourceNames = nil
 	}
+	s.shareNames(request.GetTypeUrl(), request.GetResourceNames())
 	return err
 }
 
@@ -307,7 +308,25 @@ func (s *session) OnStreamDeltaRequest(_ int64, request *discovery.DeltaDiscover
 	if !served {
 		request.ResourceNamesSubscribe, request.ResourceNamesUnsubscribe, request.InitialResourceVersions = nil, nil, nil
 	}
+	s.shareNames(request.GetTypeUrl(), request.GetResourceNamesSubscribe())
 	return err
+}
+
+// shareNames replaces the names in a request by those of the resources, which all proxies share: go-control-plane keeps the names
+// of a subscription as long as the stream.
+func (s *session) shareNames(url string, names []string) {
+	t, served := resource.TypeOf(url)
+	if !served || len(names) == 0 {
+		return
+	}
+	s.proxy.mu.Lock()
+	config := s.proxy.config
+	s.proxy.mu.Unlock()
+	for i, name := range names {
+		if r := config.Find(t, name); r != nil {
+			names[i] = r.Name
+		}
+	}
 }
 
 func (s *session) OnStreamResponse(_ context.Context, _ int64, _ *discovery.DiscoveryRequest, answer *discovery.DiscoveryResponse) {
