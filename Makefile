@@ -196,6 +196,7 @@ generated:
 			output:rbac:dir=charts/fairlead/generated || exit 1; \
 	done
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-istiod,fileName=istiod-role.yaml paths=./charts/grants output:rbac:dir=charts/fairlead/generated
+	$(GO_TOOL) controller-gen rbac:roleName=fairlead-mesh,fileName=serving-role.yaml paths=./charts/grants/serving output:rbac:dir=charts/fairlead/generated
 	cp internal/revision/admission/policies.yaml charts/fairlead/generated/deletion-warnings.yaml
 
 .PHONY: docs

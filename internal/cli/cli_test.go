@@ -190,7 +190,7 @@ func TestCompletionAndHelp(t *testing.T) {
 	if got.code != console.ExitOK {
 		t.Errorf("help: exit code %d", got.code)
 	}
-	for _, command := range []string{"plan", "status", "watch", "pause", "resume", "retry", "promote", "abort", "crds", "operator", "version", "completion"} {
+	for _, command := range []string{"plan", "status", "watch", "pause", "resume", "retry", "promote", "abort", "crds", "operator", "serve-mesh", "version", "completion"} {
 		if !strings.Contains(got.out, "\n  "+command+" ") {
 			t.Errorf("help does not tell of %s", command)
 		}

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"os"
-	"runtime/debug"
-
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead/fairlead/internal/cli/connect"
@@ -29,11 +26,7 @@ Its servers listen on free ports of 127.0.0.1, unless a flag sets another addres
 			if err != nil {
 				return err
 			}
-			// In a large cluster the operator holds much in memory and does little: its heap grows by less than Go's default, unless
-			// the environment says otherwise. At 35 percent, garbage collection took a quarter of a migration's processor time.
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(60)
-			}
+			setGCPercent()
 			log := operator.NewLogger(streams.Err, options.LogFormat, options.LogLevel)
 			return operator.Run(cmd.Context(), config, options, log)
 		},

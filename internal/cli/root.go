@@ -113,6 +113,7 @@ Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
 		newConvertCommand(c, streams),
 		newCRDsCommand(c, streams),
 		newOperatorCommand(c, streams),
+		newServeMeshCommand(c, streams),
 		newUninstallCommand(c, streams),
 		newVersionCommand(c, streams),
 	)

@@ -26,9 +26,6 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/consumers"
 	"github.com/fairlead/fairlead/internal/meshservice/generate"
-	"github.com/fairlead/fairlead/internal/meshservice/xds/publish"
-	"github.com/fairlead/fairlead/internal/meshservice/xds/server"
-	"github.com/fairlead/fairlead/internal/meshservice/xds/snapshot"
 )
 
 // meshGrace is how long what is generated is kept after its Mesh is deleted: `kubectl replace --force` creates the Mesh again.
@@ -41,7 +38,7 @@ const Name = "meshservice"
 func Caches() []client.Object { return []client.Object{&kumav1alpha1.Mesh{}} }
 
 // RBAC beyond that of generate and consumers.
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=meshes.kuma.io;meshconsumerslices.fairlead.dev;dataplanes.kuma.io;zoneingresses.kuma.io;meshservices.kuma.io;meshmultizoneservices.kuma.io;hostnamegenerators.kuma.io;meshtimeouts.kuma.io;meshretries.kuma.io;meshcircuitbreakers.kuma.io;meshloadbalancingstrategies.kuma.io;meshhttproutes.kuma.io;meshtcproutes.kuma.io,verbs=get;create;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=meshes.kuma.io;meshconsumerslices.fairlead.dev;meshservingreports.fairlead.dev;dataplanes.kuma.io;zoneingresses.kuma.io;meshservices.kuma.io;meshmultizoneservices.kuma.io;hostnamegenerators.kuma.io;meshtimeouts.kuma.io;meshretries.kuma.io;meshcircuitbreakers.kuma.io;meshloadbalancingstrategies.kuma.io;meshhttproutes.kuma.io;meshtcproutes.kuma.io,verbs=get;create;patch
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes/status,verbs=patch
 
@@ -144,35 +141,27 @@ func (p *passage) manager() (ctrl.Manager, error) {
 	})
 }
 
-// setup connects the parts. Generate writes Dataplanes, MeshServices and VIPs. The publisher reads them with the Meshes and
-// policies, has the engine build a configuration for each proxy, and puts it into the store, from which the server sends it.
+// setup connects the parts. Generate writes Dataplanes, MeshServices and VIPs, from which proxies are served: by this process,
+// or by others whose reports it reads.
 func (p *passage) setup(mgr ctrl.Manager) error {
-	where := p.options.ZoneInfo
-	engine := snapshot.New(where)
-	store := server.NewStore()
-	store.SetLookup(engine.Lookup)
-	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: store, Grace: p.options.Grace, MeshGrace: meshGrace, Ranges: p.options.Ranges, NamespaceVIPs: p.options.NamespaceVIPs}); err != nil {
+	where, options := p.options.ZoneInfo, p.options.Serving
+	s := newServer(mgr, where, options)
+	served, err := p.setupServing(mgr, s)
+	if err != nil {
+		return err
+	}
+	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: served.connections, Grace: p.options.Grace, MeshGrace: meshGrace, Ranges: p.options.Ranges, NamespaceVIPs: p.options.NamespaceVIPs}); err != nil {
 		return fmt.Errorf("set up the generation of MeshServices: %w", err)
 	}
-	publisher := publish.New(mgr.GetCache(), engine, store, where)
-	if err := mgr.Add(publisher); err != nil {
-		return fmt.Errorf("set up the xDS publisher: %w", err)
-	}
-	address := &listenAddress{}
-	if p.options.Serving.enabled() {
-		if err := mgr.Add(&xdsServer{options: p.options.Serving, where: where, store: store, manager: mgr, address: address}); err != nil {
-			return fmt.Errorf("set up the xDS server: %w", err)
-		}
-	}
 	reporter := &servedReconciler{
-		client: mgr.GetClient(), where: where, serving: p.options.Serving, address: address.get, ready: publisher.IsServed,
-		problems: publisher.Problems, live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
+		client: mgr.GetClient(), where: where, serving: options, by: served.by, ready: s.publisher.IsServed,
+		problems: s.publisher.Problems, live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
 	}
 	if err := reporter.setup(mgr); err != nil {
 		return fmt.Errorf("set up the report on Meshes: %w", err)
 	}
 	return consumers.Setup(mgr, consumers.Options{
-		Serving: p.options.Serving.enabled(), Connection: store.Connection, Proxies: engine.Proxies, Sent: publisher.SwitchedConsumers,
-		Recorded: publisher.RecordedConsumers, Changes: store.OnChange, Timeout: p.options.SwitchTimeout,
+		Serving: options.enabled(), Reported: options.Reports, Connection: served.connections.Connection, Proxies: s.engine.Proxies, Sent: served.sent,
+		Recorded: served.recorded, Changes: served.connections.OnChange, Timeout: p.options.SwitchTimeout,
 	})
 }

@@ -43,10 +43,7 @@ func DefaultOptions() Options {
 
 // AddFlags registers a flag for every option; the current values are the defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Environment, "mesh-environment", o.Environment,
-		"kubernetes makes Dataplanes of pods and MeshServices of Services, universal makes MeshServices of Dataplanes")
-	flags.StringVar(&o.Zone, "mesh-zone", o.Zone, "zone of the proxies that are served")
-	flags.StringVar(&o.SystemNamespace, "mesh-namespace", o.SystemNamespace, "system namespace: resources synced from other zones, HostnameGenerators and the record of VIPs")
+	addZoneFlags(&o.ZoneInfo, flags)
 	flags.TextVar(&o.Ranges.Services, "mesh-service-cidr", o.Ranges.Services,
 		"IPv4 range for VIPs of MeshServices and MeshMultiZoneServices without a ClusterIP")
 	flags.TextVar(&o.Ranges.Tags, "mesh-tag-cidr", o.Ranges.Tags, "IPv4 range for VIPs of values of kuma.io/service")
@@ -56,27 +53,40 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"in universal, how long a MeshService is kept after its last Dataplane is deleted")
 	flags.DurationVar(&o.SwitchTimeout, "mesh-switch-timeout", o.SwitchTimeout,
 		"how long a proxy may take to acknowledge the configuration of a switched consumer")
+	flags.BoolVar(&o.Serving.Reports, "mesh-serving-reports", o.Serving.Reports,
+		"processes of `fairlead serve-mesh` serve the proxies; the operator reads their MeshServingReports")
 	o.Serving.addFlags(flags)
+}
+
+func addZoneFlags(o *desired.ZoneInfo, flags *pflag.FlagSet) {
+	flags.StringVar(&o.Environment, "mesh-environment", o.Environment,
+		"kubernetes makes Dataplanes of pods and MeshServices of Services, universal makes MeshServices of Dataplanes")
+	flags.StringVar(&o.Zone, "mesh-zone", o.Zone, "zone of the proxies that are served")
+	flags.StringVar(&o.SystemNamespace, "mesh-namespace", o.SystemNamespace, "system namespace: resources synced from other zones, HostnameGenerators and the record of VIPs")
 }
 
 // Validate rejects invalid options, each with its remedy.
 func (o Options) Validate() error {
-	var environment, times error
-	if o.Environment != desired.Kubernetes && o.Environment != desired.Universal {
-		environment = fmt.Errorf("--mesh-environment %q is neither %s nor %s", o.Environment, desired.Kubernetes, desired.Universal)
-	}
+	var times error
 	if o.Grace < 0 || o.SwitchTimeout <= 0 {
 		times = errors.New("--mesh-service-grace cannot be negative, and --mesh-switch-timeout must be positive")
 	}
 	if o.NamespaceVIPs < 0 {
 		times = errors.Join(times, fmt.Errorf("--mesh-namespace-vips %d is negative: give a number of VIPs, or 0 for the default", o.NamespaceVIPs))
 	}
-	var identity error
-	if o.IsUniversal() && o.Serving.enabled() && !o.Serving.Insecure && o.Serving.ClientCAFile == "" {
+	return errors.Join(times, validateServing(o.ZoneInfo, o.Serving), validateRanges(o.Ranges))
+}
+
+// validateServing checks where proxies are served, and how.
+func validateServing(where desired.ZoneInfo, serving ServingOptions) error {
+	var environment, identity error
+	if where.Environment != desired.Kubernetes && where.Environment != desired.Universal {
+		environment = fmt.Errorf("--mesh-environment %q is neither %s nor %s", where.Environment, desired.Kubernetes, desired.Universal)
+	}
+	if where.IsUniversal() && serving.BindAddress != "" && !serving.Insecure && serving.ClientCAFile == "" {
 		identity = errors.New("--mesh-environment universal needs --mesh-client-ca-file: universal proxies have no service account token to authenticate with")
 	}
-	return errors.Join(environment, times, identity, validateLabel("--mesh-zone", o.Zone), validateLabel("--mesh-namespace", o.SystemNamespace),
-		validateRanges(o.Ranges), o.Serving.validate())
+	return errors.Join(environment, identity, validateLabel("--mesh-zone", where.Zone), validateLabel("--mesh-namespace", where.SystemNamespace), serving.validate())
 }
 
 // validateLabel checks a zone or namespace, which become parts of names.
@@ -143,8 +153,8 @@ type ServingOptions struct {
 	ClientCAFile string
 	// Insecure disables TLS and authentication.
 	Insecure bool
-	// Pod is the operator's own as namespace/name: it is labelled while it serves, for the Service.
-	Pod string
+	// Reports says that processes of `fairlead serve-mesh` serve the proxies, and report what these have acknowledged.
+	Reports bool
 	// Limits bound what clients can take of the server.
 	Limits server.Limits
 }
@@ -158,8 +168,6 @@ func (o *ServingOptions) addFlags(flags *pflag.FlagSet) {
 		"CA of the client certificates of proxies; a proxy on Kubernetes may send a service account token instead")
 	flags.BoolVar(&o.Insecure, "mesh-insecure", o.Insecure,
 		"serve proxies without TLS and authentication; on a loopback interface only")
-	flags.StringVar(&o.Pod, "mesh-pod", o.Pod,
-		"NAMESPACE/NAME of the operator's own pod, which is labelled "+LabelServing+" while the operator serves proxies")
 	flags.IntVar(&o.Limits.Connections, "mesh-max-connections", o.Limits.Connections, "connections to the xDS server; more are closed at once")
 	flags.IntVar(&o.Limits.Pending, "mesh-max-pending", o.Limits.Pending,
 		"connections, and streams, of clients that are not identified yet; for a further one, the oldest of the address with the most is closed")
@@ -172,10 +180,14 @@ func (o *ServingOptions) addFlags(flags *pflag.FlagSet) {
 		"how long a proxy may take to read a response before its connection is closed")
 }
 
-func (o ServingOptions) enabled() bool { return o.BindAddress != "" }
+// enabled says that proxies are served, by this process or by others.
+func (o ServingOptions) enabled() bool { return o.BindAddress != "" || o.Reports }
 
 func (o ServingOptions) validate() error {
-	if !o.enabled() {
+	if o.BindAddress != "" && o.Reports {
+		return errors.New("--mesh-serving-reports says that other processes serve the proxies, and --mesh-bind-address that this one does: give one of the two")
+	}
+	if o.BindAddress == "" {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(o.BindAddress)
@@ -185,9 +197,6 @@ func (o ServingOptions) validate() error {
 	if l := o.Limits; min(l.Connections, l.Pending, l.Streams, l.Handshakes, l.TokenReviews, l.RequestBytes) <= 0 || l.SendTimeout <= 0 {
 		return errors.New("--mesh-max-connections, --mesh-max-pending, --mesh-max-streams, --mesh-max-handshakes, --mesh-max-token-reviews, " +
 			"--mesh-max-request-bytes and --mesh-send-timeout must be positive")
-	}
-	if o.Pod != "" && strings.Count(o.Pod, "/") != 1 {
-		return fmt.Errorf("--mesh-pod %q is not NAMESPACE/NAME", o.Pod)
 	}
 	if o.Insecure {
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {

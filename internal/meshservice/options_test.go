@@ -33,9 +33,11 @@ func TestOptions(t *testing.T) {
 		"insecure, on loopback": {func(o *Options) {
 			o.Serving = ServingOptions{Limits: o.Serving.Limits, BindAddress: "127.0.0.1:5678", Insecure: true}
 		}, ""},
-		"a pod without a name": {func(o *Options) {
-			o.Serving = ServingOptions{Limits: o.Serving.Limits, BindAddress: "127.0.0.1:5678", Insecure: true, Pod: "x"}
-		}, "--mesh-pod"},
+		"served by others":            {func(o *Options) { o.Serving.Reports = true }, ""},
+		"served by others, universal": {func(o *Options) { o.Environment, o.Serving.Reports = "universal", true }, ""},
+		"served by this one and by others": {func(o *Options) {
+			o.Serving = ServingOptions{Limits: o.Serving.Limits, BindAddress: "127.0.0.1:5678", Insecure: true, Reports: true}
+		}, "--mesh-serving-reports says that other processes serve the proxies"},
 		"no connections": {func(o *Options) {
 			o.Serving.BindAddress, o.Serving.Insecure, o.Serving.Limits.Connections = "127.0.0.1:5678", true, 0
 		},
@@ -64,6 +66,36 @@ func TestOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := DefaultOptions()
+			c.change(&o)
+			err := o.Validate()
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestServeOptions(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*ServeOptions)
+		want   string
+	}{
+		"nowhere": {func(*ServeOptions) {}, "--mesh-bind-address is missing"},
+		"on loopback": {func(o *ServeOptions) {
+			o.Serving.BindAddress, o.Serving.Insecure = "127.0.0.1:5678", true
+		}, ""},
+		"another environment": {func(o *ServeOptions) {
+			o.Environment, o.Serving.BindAddress, o.Serving.Insecure = "vm", "127.0.0.1:5678", true
+		}, `--mesh-environment "vm"`},
+		"universal, with tokens": {func(o *ServeOptions) {
+			o.Environment, o.Serving.BindAddress, o.Serving.CertFile, o.Serving.KeyFile = "universal", ":5678", "tls.crt", "tls.key"
+		}, "needs --mesh-client-ca-file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := DefaultServeOptions()
 			c.change(&o)
 			err := o.Validate()
 			switch {

@@ -36,8 +36,8 @@ type servedReconciler struct {
 	client  client.Client
 	where   desired.ZoneInfo
 	serving ServingOptions
-	// address is where the xDS server listens; empty before it does.
-	address  func() string
+	// by is who serves the proxies, as "at ADDRESS" or "by ..."; empty before anybody does.
+	by       func() string
 	ready    func(mesh string) bool
 	problems func(mesh string) []snapshot.Problem
 	// live reads past the cache.
@@ -59,7 +59,7 @@ func (r *servedReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	if !mesh.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	served := servedCondition(&mesh, r.where, r.serving, r.address(), r.ready(mesh.Name), r.problems(mesh.Name))
+	served := servedCondition(&mesh, r.where, r.serving, r.by(), r.ready(mesh.Name), r.problems(mesh.Name))
 	_, err := meshstatus.Apply(ctx, r.client, &mesh, meshstatus.Served, served, nil)
 	switch {
 	case err == nil:
@@ -100,14 +100,17 @@ func noStatusText(served metav1.Condition) string {
 }
 
 // servedCondition is the condition Served of a Mesh.
-func servedCondition(mesh *kumav1alpha1.Mesh, where desired.ZoneInfo, serving ServingOptions, address string, ready bool, problems []snapshot.Problem,
+func servedCondition(mesh *kumav1alpha1.Mesh, where desired.ZoneInfo, serving ServingOptions, by string, ready bool, problems []snapshot.Problem,
 ) metav1.Condition {
 	c := metav1.Condition{Type: kumav1alpha1.ConditionServed, ObservedGeneration: mesh.Generation}
 	switch {
 	case !serving.enabled():
 		c.Status, c.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonNotServed
 		c.Message = "xDS serving is disabled: start the operator with --mesh-bind-address, or set mesh.serving.enabled of the chart"
-	case address == "":
+	case by == "" && serving.Reports:
+		c.Status, c.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonNotServed
+		c.Message = "no process of `fairlead serve-mesh` has renewed its MeshServingReport within 15s: start one, or see the pods of the chart's Deployment that serves proxies"
+	case by == "":
 		c.Status, c.Reason = metav1.ConditionFalse, kumav1alpha1.ReasonNotServed
 		c.Message = "the xDS server is starting, and does not listen at " + serving.BindAddress + " yet"
 	case !ready:
@@ -121,7 +124,7 @@ func servedCondition(mesh *kumav1alpha1.Mesh, where desired.ZoneInfo, serving Se
 		c.Status, c.Reason = metav1.ConditionTrue, kumav1alpha1.ReasonIncomplete
 		c.Message = problemsText(problems)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, kumav1alpha1.ReasonServed, "proxies are served at "+address
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, kumav1alpha1.ReasonServed, "proxies are served "+by
 	}
 	return c
 }

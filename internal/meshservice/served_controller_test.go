@@ -21,12 +21,12 @@ import (
 )
 
 func TestServed(t *testing.T) {
-	const at = "127.0.0.1:5678"
-	on := ServingOptions{BindAddress: "127.0.0.1:0"}
+	const at = "at 127.0.0.1:5678"
+	on, others := ServingOptions{BindAddress: "127.0.0.1:0"}, ServingOptions{Reports: true}
 	problem := snapshot.Problem{Object: "Dataplane shop/cart", Field: "spec.networking.address", Message: "is not an IP"}
 	for name, c := range map[string]struct {
 		serving  ServingOptions
-		address  string
+		by       string
 		ready    bool
 		mtls     string
 		problems []snapshot.Problem
@@ -36,10 +36,12 @@ func TestServed(t *testing.T) {
 	}{
 		"nowhere":       {status: metav1.ConditionFalse, reason: "NotServed", says: "--mesh-bind-address"},
 		"starting":      {serving: on, ready: true, status: metav1.ConditionFalse, reason: "NotServed", says: "is starting"},
-		"not yet":       {serving: on, address: at, status: metav1.ConditionFalse, reason: "NotServed", says: "namespace kuma-system"},
-		"served":        {serving: on, address: at, ready: true, status: metav1.ConditionTrue, reason: "Served", says: "proxies are served at 127.0.0.1:5678"},
-		"mTLS":          {serving: on, address: at, ready: true, mtls: "ca-1", problems: []snapshot.Problem{problem}, status: metav1.ConditionFalse, reason: "MTLSNotServed", says: `spec.mtls.enabledBackend is "ca-1"`},
-		"mTLS, not yet": {serving: on, address: at, mtls: "ca-1", status: metav1.ConditionFalse, reason: "NotServed", says: "namespace kuma-system"},
+		"not yet":       {serving: on, by: at, status: metav1.ConditionFalse, reason: "NotServed", says: "namespace kuma-system"},
+		"by nobody":     {serving: others, ready: true, status: metav1.ConditionFalse, reason: "NotServed", says: "no process of `fairlead serve-mesh` has renewed its MeshServingReport"},
+		"by others":     {serving: others, by: replicasText(2), ready: true, status: metav1.ConditionTrue, reason: "Served", says: "proxies are served by 2 processes of `fairlead serve-mesh`"},
+		"served":        {serving: on, by: at, ready: true, status: metav1.ConditionTrue, reason: "Served", says: "proxies are served at 127.0.0.1:5678"},
+		"mTLS":          {serving: on, by: at, ready: true, mtls: "ca-1", problems: []snapshot.Problem{problem}, status: metav1.ConditionFalse, reason: "MTLSNotServed", says: `spec.mtls.enabledBackend is "ca-1"`},
+		"mTLS, not yet": {serving: on, by: at, mtls: "ca-1", status: metav1.ConditionFalse, reason: "NotServed", says: "namespace kuma-system"},
 		"in part":       {on, at, true, "", []snapshot.Problem{problem}, metav1.ConditionTrue, "Incomplete", "Dataplane shop/cart: spec.networking.address: is not an IP"},
 		"many told":     {on, at, true, "", []snapshot.Problem{problem, problem, problem, problem, problem}, metav1.ConditionTrue, "Incomplete", "; and 2 more"},
 	} {
@@ -47,7 +49,7 @@ func TestServed(t *testing.T) {
 			mesh := &kumav1alpha1.Mesh{}
 			mesh.Generation = 3
 			mesh.Spec.MTLS = &kumav1alpha1.MTLS{EnabledBackend: c.mtls}
-			got := servedCondition(mesh, DefaultOptions().ZoneInfo, c.serving, c.address, c.ready, c.problems)
+			got := servedCondition(mesh, DefaultOptions().ZoneInfo, c.serving, c.by, c.ready, c.problems)
 			if got.Status != c.status || got.Reason != c.reason || !strings.Contains(got.Message, c.says) || got.ObservedGeneration != 3 {
 				t.Errorf("got %+v", got)
 			}
@@ -89,7 +91,7 @@ func TestNoStatusSubresource(t *testing.T) {
 			recorder := events.NewFakeRecorder(5)
 			r := &servedReconciler{
 				client: cached, live: live.Build(), recorder: recorder, where: DefaultOptions().ZoneInfo,
-				address: func() string { return "" }, ready: func(string) bool { return true }, problems: func(string) []snapshot.Problem { return nil },
+				by: func() string { return "" }, ready: func(string) bool { return true }, problems: func(string) []snapshot.Problem { return nil },
 			}
 			for range 2 {
 				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "default"}}); err != nil {
@@ -111,7 +113,7 @@ func TestNoStatusSubresource(t *testing.T) {
 // The port may be given as 0, and no other part of the address is the listener's.
 func TestListenAddress(t *testing.T) {
 	for given, want := range map[string]string{"127.0.0.1:0": "127.0.0.1:5678", ":5678": ":5678", "localhost:0": "localhost:5678", "[::1]:0": "[::1]:5678"} {
-		address := &listenAddress{}
+		address := newListenAddress()
 		if got := address.get(); got != "" {
 			t.Errorf("%s: before the server listens, the address is %q", given, got)
 		}

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -34,9 +33,15 @@ type xdsServer struct {
 }
 
 // listenAddress is where the xDS server listens.
-type listenAddress struct{ text atomic.Pointer[string] }
+type listenAddress struct {
+	text atomic.Pointer[string]
+	// listening is closed when there is an address.
+	listening chan struct{}
+}
 
-// set records the address of a listener, with the host as it was given. The given port may be 0.
+func newListenAddress() *listenAddress { return &listenAddress{listening: make(chan struct{})} }
+
+// set records the address of a listener, once, with the host as it was given. The given port may be 0.
 func (a *listenAddress) set(given string, listener net.Addr) {
 	address := listener.String()
 	if host, _, err := net.SplitHostPort(given); err == nil {
@@ -45,6 +50,7 @@ func (a *listenAddress) set(given string, listener net.Addr) {
 		}
 	}
 	a.text.Store(&address)
+	close(a.listening)
 }
 
 // get returns the address, or nothing before the server listens.
@@ -61,47 +67,11 @@ func (s *xdsServer) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serve proxies at --mesh-bind-address: %w", err)
 	}
-	if s.options.Pod != "" {
-		if err := labelServingPod(ctx, s.manager.GetAPIReader(), s.manager.GetClient(), s.options.Pod); err != nil {
-			return err
-		}
-	}
 	s.address.set(s.options.BindAddress, listener.Addr())
 	log.Info("serving proxies", "address", listener.Addr().String())
 	return server.NewServer(server.Options{
 		Store: s.store, Identify: identify, Precheck: precheck, Limits: s.options.Limits, Namespaced: !s.where.IsUniversal(), Log: log,
 	}).Serve(ctx, listener, transport)
-}
-
-// LabelServing is "true" on the operator's pod that serves xDS: the leader.
-const LabelServing = "fairlead.dev/serves-mesh"
-
-// labelServingPod labels the operator's own pod, and removes the label from all others: a previous leader may have crashed.
-func labelServingPod(ctx context.Context, pods client.Reader, writer client.Writer, own string) error {
-	namespace, name, _ := strings.Cut(own, "/")
-	var marked corev1.PodList
-	if err := pods.List(ctx, &marked, client.InNamespace(namespace), client.MatchingLabels{LabelServing: "true"}); err != nil {
-		return fmt.Errorf("list the pods in %s with label %s: %w", namespace, LabelServing, err)
-	}
-	for _, pod := range marked.Items {
-		if pod.Name == name {
-			continue
-		}
-		if err := patchServingLabel(ctx, writer, namespace, pod.Name, "null"); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("remove the serving label from pod %s/%s: %w", namespace, pod.Name, err)
-		}
-	}
-	if err := patchServingLabel(ctx, writer, namespace, name, `"true"`); err != nil {
-		return fmt.Errorf("add the serving label to pod %s: %w", own, err)
-	}
-	return nil
-}
-
-func patchServingLabel(ctx context.Context, writer client.Writer, namespace, name, value string) error {
-	pod := &corev1.Pod{}
-	pod.Namespace, pod.Name = namespace, name
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, LabelServing, value)
-	return writer.Patch(ctx, pod, client.RawPatch("application/merge-patch+json", patch))
 }
 
 // authentication returns the transport credentials, how proxies are authenticated, and what is checked before.

@@ -82,6 +82,16 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 			"(default the operator's own namespace, outside the cluster "+leaseNamespaceOutside+")")
 	flags.DurationVar(&o.LeaderElectionLeaseDuration, "leader-election-lease-duration", o.LeaderElectionLeaseDuration,
 		"how long another operator waits before it replaces a leader that no longer renews its lease")
+	o.addProcessFlags(flags)
+	o.Webhook.addFlags(flags)
+	o.Charts.AddFlags(flags)
+	o.Members.AddFlags(flags)
+	o.Rollout.AddFlags(flags)
+	o.Mesh.AddFlags(flags)
+}
+
+// addProcessFlags registers the flags of any process: probes, metrics and the log.
+func (o *Options) addProcessFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
 		"address of /healthz and /readyz; "+noListener+" switches them off")
 	flags.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
@@ -90,11 +100,6 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"address of /metrics without TLS or token, on a loopback interface only")
 	flags.StringVar(&o.LogFormat, "log-format", o.LogFormat, "one of "+strings.Join(LogFormats, ", "))
 	flags.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of "+strings.Join(LogLevels, ", "))
-	o.Webhook.addFlags(flags)
-	o.Charts.AddFlags(flags)
-	o.Members.AddFlags(flags)
-	o.Rollout.AddFlags(flags)
-	o.Mesh.AddFlags(flags)
 }
 
 // Validate refuses options that cannot work, each with its remedy.
@@ -103,16 +108,22 @@ func (o Options) Validate() error {
 	return errors.Join(
 		unknownPassage,
 		validateLease(o.LeaderElectionLeaseDuration),
-		validateAddress("--health-probe-bind-address", o.HealthProbeBindAddress),
-		validateAddress("--metrics-bind-address", o.MetricsBindAddress),
-		validateLoopback("--metrics-insecure-bind-address", o.MetricsInsecureBindAddress),
-		oneOf("--log-format", o.LogFormat, LogFormats),
-		oneOf("--log-level", o.LogLevel, LogLevels),
+		o.validateProcess(),
 		o.Webhook.validate(),
 		o.Charts.Validate(),
 		o.Members.Validate(),
 		o.Rollout.Validate(),
 		o.Mesh.Validate(),
+	)
+}
+
+func (o Options) validateProcess() error {
+	return errors.Join(
+		validateAddress("--health-probe-bind-address", o.HealthProbeBindAddress),
+		validateAddress("--metrics-bind-address", o.MetricsBindAddress),
+		validateLoopback("--metrics-insecure-bind-address", o.MetricsInsecureBindAddress),
+		oneOf("--log-format", o.LogFormat, LogFormats),
+		oneOf("--log-level", o.LogLevel, LogLevels),
 	)
 }
 

@@ -65,7 +65,7 @@ var adoptionCRDs = []string{
 var rolloutCRDs = []string{"materializes.materialize.cloud"}
 
 var meshCRDs = []string{
-	"meshes.kuma.io", "meshconsumerslices.fairlead.dev", "dataplanes.kuma.io", "zoneingresses.kuma.io", "meshservices.kuma.io", "meshmultizoneservices.kuma.io",
+	"meshes.kuma.io", "meshconsumerslices.fairlead.dev", "meshservingreports.fairlead.dev", "dataplanes.kuma.io", "zoneingresses.kuma.io", "meshservices.kuma.io", "meshmultizoneservices.kuma.io",
 	"hostnamegenerators.kuma.io", "meshtimeouts.kuma.io", "meshretries.kuma.io", "meshcircuitbreakers.kuma.io",
 	"meshloadbalancingstrategies.kuma.io", "meshhttproutes.kuma.io", "meshtcproutes.kuma.io",
 }

@@ -33,13 +33,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 		return err
 	}
 	build := version.Get()
-	restConfig = rest.CopyConfig(restConfig)
-	restConfig.UserAgent = fmt.Sprintf("fairlead/%s (%s)", build.Version, build.Platform)
-	// Priority and fairness in the API server limits us better than a guess in the client.
-	restConfig.QPS = -1
-	// As in Kubernetes' own controllers: the API server is close, and compressing every watch event costs both sides more
-	// processor time than it saves of the network.
-	restConfig.DisableCompression = true
+	restConfig = clientConfig(restConfig)
 
 	log.Info("starting fairlead", "version", build.Version, "commit", build.Commit, "go", build.GoVersion,
 		"passages", strings.Join(namesOf(passages), ","), "server", restConfig.Host)
@@ -68,6 +62,19 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 	}
 	log.Info("stopped")
 	return nil
+}
+
+// clientConfig is how a process of Fairlead talks to the API server.
+func clientConfig(given *rest.Config) *rest.Config {
+	build := version.Get()
+	config := rest.CopyConfig(given)
+	config.UserAgent = fmt.Sprintf("fairlead/%s (%s)", build.Version, build.Platform)
+	// Priority and fairness in the API server limits us better than a guess in the client.
+	config.QPS = -1
+	// As in Kubernetes' own controllers: the API server is close, and compressing every watch event costs both sides more
+	// processor time than it saves of the network.
+	config.DisableCompression = true
+	return config
 }
 
 // runPassages starts everything in an order in which nothing waits for what comes later: the certificate, the webhooks

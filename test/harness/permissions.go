@@ -82,7 +82,41 @@ func InstallPermissions(ctx context.Context, c *cluster.Cluster, admin client.Cl
 			return "", err
 		}
 	}
-	token, err := release.Token(ctx, admin, "fairlead")
+	return writeKubeconfig(ctx, c, admin, release, "fairlead", filepath.Join(dir, "operator.kubeconfig"))
+}
+
+// InstallServingPermissions applies the ServiceAccount and the RBAC of the processes that serve proxies, and writes a kubeconfig of
+// that ServiceAccount into the directory.
+func InstallServingPermissions(ctx context.Context, c *cluster.Cluster, admin client.Client, dir string) (string, error) {
+	release, err := chart.Render("fairlead", operatorNamespace, map[string]any{
+		"passages": []any{"meshservice"}, "mesh": map[string]any{"serving": map[string]any{"enabled": true, "certificateSecret": "proxies"}},
+	})
+	if err != nil {
+		return "", err
+	}
+	release.Objects = slices.DeleteFunc(release.Objects, func(o *unstructured.Unstructured) bool { return !strings.HasSuffix(o.GetName(), "fairlead-mesh") })
+	if err := release.Apply(ctx, admin, "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"); err != nil {
+		return "", err
+	}
+	for _, object := range release.Objects {
+		if kind := object.GetKind(); kind != "ClusterRole" && kind != "Role" {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
+			return "", err
+		}
+		user := "system:serviceaccount:" + operatorNamespace + ":fairlead-mesh"
+		if err := AwaitAuthorization(ctx, admin, user, cmp.Or(role.Namespace, operatorNamespace), role.Rules[0]); err != nil {
+			return "", err
+		}
+	}
+	return writeKubeconfig(ctx, c, admin, release, "fairlead-mesh", filepath.Join(dir, "serving.kubeconfig"))
+}
+
+// writeKubeconfig writes a kubeconfig of a ServiceAccount of the chart, and returns its path.
+func writeKubeconfig(ctx context.Context, c *cluster.Cluster, admin client.Client, release chart.Release, account, path string) (string, error) {
+	token, err := release.Token(ctx, admin, account)
 	if err != nil {
 		return "", err
 	}
@@ -93,7 +127,6 @@ func InstallPermissions(ctx context.Context, c *cluster.Cluster, admin client.Cl
 	for _, user := range config.AuthInfos {
 		user.ClientCertificateData, user.ClientKeyData, user.Token = nil, nil, token
 	}
-	path := filepath.Join(dir, "operator.kubeconfig")
 	return path, clientcmd.WriteToFile(*config, path)
 }
 

@@ -9,12 +9,15 @@ import (
 // GroupVersion is the group and version of the types in this package.
 var GroupVersion = schema.GroupVersion{Group: "fairlead.dev", Version: "v1alpha1"}
 
-// MeshConsumerSliceKind is the kind of a MeshConsumerSlice.
-const MeshConsumerSliceKind = "MeshConsumerSlice"
+// The kinds of this group.
+const (
+	MeshConsumerSliceKind = "MeshConsumerSlice"
+	MeshServingReportKind = "MeshServingReport"
+)
 
 // AddToScheme makes a scheme know the types in this package.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &MeshConsumerSlice{}, &MeshConsumerSliceList{})
+	scheme.AddKnownTypes(GroupVersion, &MeshConsumerSlice{}, &MeshConsumerSliceList{}, &MeshServingReport{}, &MeshServingReportList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

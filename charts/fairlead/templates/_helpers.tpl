@@ -67,6 +67,23 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and .Values.mesh.serving.enabled (or (not .Values.passages) (has "meshservice" .Values.passages)) -}}yes{{- end -}}
 {{- end -}}
 
+{{/* The pods that serve proxies are none of the operator's, which are found by their name and instance. */}}
+{{- define "fairlead.meshSelectorLabels" -}}
+app.kubernetes.io/name: {{ include "fairlead.name" . | trunc 58 }}-mesh
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "fairlead.meshLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "fairlead.meshSelectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- define "fairlead.meshServiceAccountName" -}}
+{{- default (printf "%s-mesh" (include "fairlead.fullname" .)) .Values.mesh.serving.serviceAccount.name -}}
+{{- end -}}
+
 {{/* Something if a rule is for writing the CRDs of Fairlead. Istio's come with a control plane. */}}
 {{- define "fairlead.writesOwnCRDs" -}}
 {{- range .resourceNames -}}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -86,10 +85,9 @@ func (r *reconciler) moveRecord(ctx context.Context, mesh *kumav1alpha1.Mesh, re
 	return err
 }
 
-// isPublished says whether the publisher knows all switched consumers of the status from slices. Without a publisher nothing has
-// to.
-func isPublished(mesh *kumav1alpha1.Mesh, recorded func(mesh string) map[string]bool) bool {
-	return recorded == nil || maps.Equal(recorded(mesh.Name), Switched(mesh))
+// isPublished says whether all that publish know the switched consumers of the status from slices. Without any nothing has to.
+func isPublished(mesh *kumav1alpha1.Mesh, recorded func(mesh string, switched map[string]bool) bool) bool {
+	return recorded == nil || recorded(mesh.Name, Switched(mesh))
 }
 
 // movedRecord is the decision for a Mesh whose slices have the consumers of its status: nothing but to write the status without

@@ -3,6 +3,7 @@ package consumers
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,7 +35,7 @@ func TestStatusIsEmptiedLast(t *testing.T) {
 		},
 	}).Build()
 	published := map[string]bool{}
-	r := &reconciler{client: c, options: Options{Recorded: func(string) map[string]bool { return published }}}
+	r := &reconciler{client: c, options: Options{Recorded: func(_ string, switched map[string]bool) bool { return maps.Equal(published, switched) }}}
 	for _, step := range []struct {
 		when   string
 		knows  map[string]bool

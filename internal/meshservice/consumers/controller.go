@@ -25,8 +25,9 @@ import (
 
 // Options are what the controller works with.
 type Options struct {
-	// Serving says that this process serves xDS. Without it, the fields below may be empty.
-	Serving bool
+	// Serving says that proxies are served, by this process or, if Reported, by others. Without it, the fields below may be
+	// empty.
+	Serving, Reported bool
 	// Connection returns the xDS state of a proxy, and Proxies the proxies of a mesh.
 	Connection func(model.ProxyID) model.Connection
 	Proxies    func(mesh string) []model.Proxy
@@ -34,8 +35,8 @@ type Options struct {
 	// and false before all proxies of the mesh have one. Without it, an ACK of an older configuration would count as one of
 	// the switch.
 	Sent func(mesh string) (consumers map[string]bool, ok bool)
-	// Recorded returns the consumers of a mesh that are switched by the MeshConsumerSlices that the publisher knows.
-	Recorded func(mesh string) map[string]bool
+	// Recorded says whether all that publish configurations know MeshConsumerSlices by which these consumers are switched.
+	Recorded func(mesh string, switched map[string]bool) bool
 	// Changes registers a function to call when the connection of a proxy changes.
 	Changes func(func(model.ProxyID))
 	// Timeout is how long proxies may take to acknowledge; the default is a minute.

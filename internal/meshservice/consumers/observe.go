@@ -24,6 +24,9 @@ func (r *reconciler) observe(mesh *kumav1alpha1.Mesh, recorded []fairleadv1alpha
 	if o.Sent, ok = r.options.Sent(mesh.Name); !ok {
 		return o, false
 	}
+	if o.Reported = r.options.Reported; o.Reported {
+		o.Sent = nil
+	}
 	o.Proxies, o.Connection = r.options.Proxies(mesh.Name), r.options.Connection
 	return o, true
 }
@@ -33,13 +36,15 @@ type Observed struct {
 	// Mesh is the Mesh with the record of its Slices.
 	Mesh   *kumav1alpha1.Mesh
 	Slices []fairleadv1alpha1.MeshConsumerSlice
-	// Serving says that this process serves xDS.
+	// Serving says that this process, or another one that reports to it, serves xDS.
 	Serving bool
 	// Proxies are those of the mesh, and Connection returns the state of each.
 	Proxies    []model.Proxy
 	Connection func(model.ProxyID) model.Connection
-	// Sent are the consumers that are switched in the published configurations.
-	Sent map[string]bool
+	// Sent are the consumers that are switched in the published configurations. It says nothing if other processes serve the
+	// proxies: a connection is then Reported, and says itself which configuration it is about.
+	Sent     map[string]bool
+	Reported bool
 	// Started is when this process began to serve: proxies need time to reconnect.
 	Started time.Time
 	// Timeout is how long proxies may take to acknowledge.

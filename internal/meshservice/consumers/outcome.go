@@ -6,6 +6,7 @@ import (
 	"time"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // outcome is the result of a consumer in a started batch.
@@ -27,7 +28,7 @@ func (p *planner) updateOutcomes() {
 		default:
 			continue
 		}
-		if !p.Serving || p.Sent[c.Name] != c.Switched {
+		if !p.Serving || !p.Reported && p.Sent[c.Name] != c.Switched {
 			p.unsent = p.unsent || p.Serving
 			continue
 		}
@@ -68,7 +69,7 @@ func (p *planner) consumerOutcome(c *kumav1alpha1.MigratedConsumer) outcome {
 	var lost, silent, late []string
 	replacements, acknowledged, listed := 0, 0, 0
 	for _, proxy := range there {
-		connection := p.Connection(proxy.ID)
+		connection := p.connectionOf(proxy.ID, c.Switched)
 		if connection.Connected && connection.NACK != "" {
 			return outcome{failure: fmt.Sprintf("proxy %s rejected its configuration (NACK): %s; correct the cause, then %s",
 				proxy.ID.Name, connection.NACK, p.remedy())}
@@ -112,6 +113,16 @@ func (p *planner) consumerOutcome(c *kumav1alpha1.MigratedConsumer) outcome {
 	}
 	return outcome{failure: fmt.Sprintf("%s replaced a connected proxy and did not acknowledge its configuration within %s: "+
 		"check its pod, then %s", proxiesText(late), p.Timeout, p.remedy())}
+}
+
+// connectionOf is the connection of a proxy as to the configuration of a consumer that is switched or not. What a reported
+// connection says of the other configuration does not count.
+func (p *planner) connectionOf(id model.ProxyID, switched bool) model.Connection {
+	c := p.Connection(id)
+	if p.Reported && c.Switched != switched {
+		c.Current, c.NACK = false, ""
+	}
+	return c
 }
 
 func (p *planner) remedy() string {

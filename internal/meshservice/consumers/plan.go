@@ -270,7 +270,7 @@ func (p *planner) startBatch(steps []passage.Step) {
 				c.Proxies = append(c.Proxies, proxy.ID.Name)
 			}
 		}
-		p.unsent = true
+		p.unsent = !p.Reported
 	}
 }
 

@@ -3,6 +3,7 @@ package consumers
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -139,7 +140,7 @@ func TestRecordOfEarlierVersionIsMoved(t *testing.T) {
 	before := w.mesh.Status.Migration.DeepCopy()
 	countConsumers(before)
 	published := map[string]bool{}
-	recorded := func(string) map[string]bool { return published }
+	recorded := func(_ string, switched map[string]bool) bool { return maps.Equal(published, switched) }
 	for writes := range 2 {
 		// The process dies after each write, and the next one starts again.
 		d := movedRecord(w.mesh)

@@ -219,6 +219,38 @@ func TestJudgement(t *testing.T) {
 	}
 }
 
+// A proxy that is connected to another process counts as to the configuration that it has acknowledged or rejected.
+func TestReportedJudgement(t *testing.T) {
+	switched := model.Connection{Connected: true, Current: true, Switched: true}
+	tags := model.Connection{Connected: true, Current: true}
+	for name, c := range map[string]struct {
+		there model.Connection
+		after time.Duration
+		want  kumav1alpha1.ConsumerState
+		says  string
+	}{
+		"acknowledged the switch":             {there: switched, want: "Switched"},
+		"acknowledged what it had before":     {there: tags, want: "Switching"},
+		"acknowledged nothing else in time":   {there: tags, after: time.Minute, want: "Failed", says: "proxy a did not acknowledge"},
+		"rejected the switch":                 {there: model.Connection{Connected: true, Switched: true, NACK: "no"}, want: "Failed", says: "rejected its configuration (NACK): no"},
+		"rejected what it had before":         {there: model.Connection{Connected: true, NACK: "no"}, want: "Switching"},
+		"connected to nobody":                 {want: "Switching"},
+		"connected to nobody for a long time": {after: time.Minute, want: "Failed", says: "proxy a was connected when the batch started"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := opened(t, "a")
+			w.proxy("a", c.there)
+			w.started = epoch.Add(-time.Second)
+			o := w.observe()
+			o.Sent, o.Reported = nil, true
+			d := Decide(o, epoch.Add(c.after))
+			if got := d.Record.Consumers[0]; got.State != c.want || !strings.Contains(got.Message, c.says) {
+				t.Errorf("%s: %q, want %s: %q", got.State, got.Message, c.want, c.says)
+			}
+		})
+	}
+}
+
 func TestNobodyAsked(t *testing.T) {
 	w := newWorld(t)
 	w.shop()

@@ -53,6 +53,9 @@ type Connection struct {
 	// Current says that the proxy has acknowledged all subscribed resources of its current configuration, listeners among
 	// them.
 	Current bool
+	// Switched says that Current and NACK are about a configuration with the consumer switched. A connection to this process does
+	// not say so: it is about the published configuration.
+	Switched bool
 	// NACK is the error of the proxy about its current configuration, if any.
 	NACK string
 }

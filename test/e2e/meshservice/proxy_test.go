@@ -55,7 +55,12 @@ func (s *stage) connect(t testing.TB, id model.ProxyID) *proxy {
 
 func (p *proxy) dial(t testing.TB, w *world, options ...grpc.DialOption) {
 	t.Helper()
-	conn, err := grpc.NewClient(w.servesAt(t), options...)
+	p.dialAt(t, w.servesAt(t), options...)
+}
+
+func (p *proxy) dialAt(t testing.TB, address string, options ...grpc.DialOption) {
+	t.Helper()
+	conn, err := grpc.NewClient(address, options...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 
 // writesOfOperator are the kinds that users read, and the operator alone writes.
 var writesOfOperator = []string{
-	"clusterresourcebindings.work.karmada.io", "meshconsumerslices.fairlead.dev", "resourcebindings.work.karmada.io", "works.work.karmada.io",
+	"clusterresourcebindings.work.karmada.io", "meshconsumerslices.fairlead.dev", "meshservingreports.fairlead.dev", "resourcebindings.work.karmada.io", "works.work.karmada.io",
 }
 
 // Every kind of Fairlead is in the roles of users: what is in a namespace for those who edit it, the rest for administrators.

@@ -137,28 +137,29 @@ func TestChartMemoryOfWebhooks(t *testing.T) {
 func TestChartNetworkPolicy(t *testing.T) {
 	api := map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.0/28"}}
 	monitoring := map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "monitoring"}}}
+	proxies := map[string]any{"mesh": map[string]any{"serving": map[string]any{"enabled": true, "certificateSecret": "c"}}}
 	cases := map[string]struct {
 		values map[string]any
-		want   map[string]int
+		// of is the Deployment.
+		of   string
+		want map[string]int
 	}{
-		"everyone, to what is served": {nil, map[string]int{"probes": 0, "metrics": 0, "webhook": 0}},
+		"everyone, to what is served": {nil, "fairlead", map[string]int{"probes": 0, "metrics": 0, "webhook": 0}},
 		"those named": {
-			map[string]any{"networkPolicy": map[string]any{"webhookFrom": []any{api, api}, "metricsFrom": []any{monitoring}}},
+			map[string]any{"networkPolicy": map[string]any{"webhookFrom": []any{api, api}, "metricsFrom": []any{monitoring}}}, "fairlead",
 			map[string]int{"probes": 0, "metrics": 1, "webhook": 2},
 		},
-		"without webhooks": {map[string]any{"passages": []any{"revision"}}, map[string]int{"probes": 0, "metrics": 0}},
-		"with proxies": {
-			map[string]any{"mesh": map[string]any{"serving": map[string]any{"enabled": true, "certificateSecret": "c"}}},
-			map[string]int{"probes": 0, "metrics": 0, "webhook": 0, "mesh": 0},
-		},
+		"without webhooks":           {map[string]any{"passages": []any{"revision"}}, "fairlead", map[string]int{"probes": 0, "metrics": 0}},
+		"the operator, with proxies": {proxies, "fairlead", map[string]int{"probes": 0, "metrics": 0, "webhook": 0}},
+		"those that serve proxies":   {proxies, "fairlead-mesh", map[string]int{"probes": 0, "metrics": 0, "mesh": 0}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := rendered(t, c.values)
 			var policy networkingv1.NetworkPolicy
 			var deployment appsv1.Deployment
-			r.find(t, "NetworkPolicy", "fairlead", &policy)
-			r.find(t, "Deployment", "fairlead", &deployment)
+			r.find(t, "NetworkPolicy", c.of, &policy)
+			r.find(t, "Deployment", c.of, &deployment)
 			if diff := cmp.Diff(*deployment.Spec.Selector, policy.Spec.PodSelector); diff != "" {
 				t.Errorf("the policy is for other pods: %s", diff)
 			}

@@ -33,7 +33,7 @@ type Store interface {
 	Set(model.ProxyID, *resource.Config)
 }
 
-// Publisher is a runnable of the leader.
+// Publisher is a runnable of the process that serves proxies, and of the operator.
 type Publisher struct {
 	Cache  cache.Cache
 	Engine *snapshot.Engine
@@ -41,6 +41,10 @@ type Publisher struct {
 	Where  desired.ZoneInfo
 
 	changed chan struct{}
+	// started is closed after the first flush.
+	started chan struct{}
+	// switchedListeners are called after configurations with other switched consumers are published.
+	switchedListeners []func(mesh string)
 
 	mu     sync.Mutex
 	meshes map[string]meshState
@@ -82,10 +86,19 @@ type meshState struct {
 // served says that the mesh has its VIPs. Those of a Mesh that is created again are recorded again.
 func (m meshState) served() bool { return m.exists && m.recorded && m.uid == m.recordedFor }
 
+// Started is closed when the first configurations are published.
+func (p *Publisher) Started() <-chan struct{} { return p.started }
+
+// OnSwitched registers a function to call, without locks, after configurations of a mesh with other switched consumers are
+// published, and with the first ones. It is called before the publisher starts.
+func (p *Publisher) OnSwitched(f func(mesh string)) {
+	p.switchedListeners = append(p.switchedListeners, f)
+}
+
 // New returns a publisher from the cache to the store.
 func New(c cache.Cache, engine *snapshot.Engine, store Store, where desired.ZoneInfo) *Publisher {
 	return &Publisher{
-		Cache: c, Engine: engine, Store: store, Where: where, changed: make(chan struct{}, 1),
+		Cache: c, Engine: engine, Store: store, Where: where, changed: make(chan struct{}, 1), started: make(chan struct{}),
 		meshes: map[string]meshState{}, problems: map[string][]snapshot.Problem{},
 		recorded: map[string]map[string]map[string]bool{}, inStatus: map[string]map[string]bool{}, switched: map[string]map[string]bool{}, stale: map[string]bool{},
 		vips: map[string]vipShards{},
@@ -137,8 +150,11 @@ func (p *Publisher) Start(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
 	}
-	for {
+	for first := true; ; first = false {
 		p.flush()
+		if first {
+			close(p.started)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -304,7 +320,8 @@ func (p *Publisher) notify() {
 // flush publishes changed configurations, and all of a mesh that is served from now on. A mesh that changes during the flush
 // counts as published by the next one.
 func (p *Publisher) flush() {
-	for mesh, switched := range p.takeSwitched() {
+	changed := p.takeSwitched()
+	for mesh, switched := range changed {
 		p.Engine.SetSwitched(mesh, switched)
 	}
 	p.mu.Lock()
@@ -328,6 +345,11 @@ func (p *Publisher) flush() {
 				m.published, m.sent = true, switchedIn(p.switched, mesh)
 			}
 		})
+		if _, other := changed[mesh]; other || !was.published {
+			for _, listener := range p.switchedListeners {
+				listener(mesh)
+			}
+		}
 	}
 	p.problemsMu.Lock()
 	defer p.problemsMu.Unlock()

@@ -52,6 +52,16 @@ func (e *Engine) Proxies(mesh string) []model.Proxy {
 	return list
 }
 
+// Consumer returns the consumer of a proxy, as of the last Flush; empty if there is no such Dataplane.
+func (e *Engine) Consumer(id model.ProxyID) string {
+	e.buildMu.Lock()
+	defer e.buildMu.Unlock()
+	if m := e.state.meshes[id.Mesh]; m != nil && m.proxies[id] != nil {
+		return m.proxies[id].proxy.Consumer
+	}
+	return ""
+}
+
 func (m *mesh) sortedDestinations() []model.Destination {
 	list := make([]model.Destination, 0, len(m.destinations))
 	for _, d := range m.destinations {
