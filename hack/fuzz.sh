@@ -6,12 +6,12 @@ cd "$(dirname "$0")/.."
 time=${1:-10m} only=${2:-.}
 
 targets=$(git ls-files -co --exclude-standard '*_test.go' \
-  | xargs grep -oE '^func Fuzz[A-Za-z0-9]*' | sed 's/:func /:/' | sort)
+  | xargs grep -HoE '^func Fuzz[A-Za-z0-9]*' | sed 's/:func /:/' | sort)
 failed=0
 while IFS=: read -r file target; do
   [[ $target =~ $only ]] || continue
   began=$SECONDS
-  if out=$(go test -vet=off -run '^$' -fuzz "^$target\$" -fuzztime "$time" -parallel "${FUZZ_PARALLEL:-1}" "./$(dirname "$file")" 2>&1); then
+  if out=$(go test -vet=off -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 100x -parallel "${FUZZ_PARALLEL:-1}" "./$(dirname "$file")" 2>&1); then
     result=ok
   else
     result=FAILED failed=1
