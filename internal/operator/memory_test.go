@@ -18,6 +18,7 @@ func TestMemoryLimit(t *testing.T) {
 		"on a machine":                {map[string]string{"proc/self/cgroup": "0::/user.slice\n"}, 0},
 		"in a service":                {map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "100\n", "sys/fs/cgroup/a/memory.max": "max\n"}, 100},
 		"the pod allows less":         {map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "100\n", "sys/fs/cgroup/a/memory.max": "50\n"}, 50},
+		"the pod allows more":         {map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "50\n", "sys/fs/cgroup/a/memory.max": "100\n"}, 50},
 		"v1, in a container":          {map[string]string{"proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/kubepods/x\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "536870912\n"}, 512 << 20},
 		"v1, without one":             {map[string]string{"proc/self/cgroup": "4:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
 		"what is written is no limit": {map[string]string{"proc/self/cgroup": "0::/\n\n:\n", "sys/fs/cgroup/memory.max": "lots\n"}, 0},

@@ -61,8 +61,9 @@ func TestSlowClients(t *testing.T) {
 		reads   bool
 		within  time.Duration
 	}{
-		"half a header":        {head, nil, true, 10 * time.Second},
-		"a header without end": {head + "A: " + strings.Repeat("a", 64<<10), nil, true, 10 * time.Second},
+		"half a header": {head, nil, true, 10 * time.Second},
+		// Cut off for its size, long before its time is over.
+		"a header without end": {head + "A: " + strings.Repeat("a", 64<<10), nil, true, 2 * time.Second},
 		"half a body":          {head + "Content-Length: 100\r\n\r\n{", readBody, true, 40 * time.Second},
 		"no further request":   {head + "Content-Length: 0\r\n\r\n", readBody, true, 3 * time.Minute},
 		"does not read":        {head + "Content-Length: 0\r\n\r\n", writeUntilRefused, false, 70 * time.Second},

@@ -152,6 +152,10 @@ func TestChartNetworkPolicy(t *testing.T) {
 		"without webhooks":           {map[string]any{"passages": []any{"revision"}}, "fairlead", map[string]int{"probes": 0, "metrics": 0}},
 		"the operator, with proxies": {proxies, "fairlead", map[string]int{"probes": 0, "metrics": 0, "webhook": 0}},
 		"those that serve proxies":   {proxies, "fairlead-mesh", map[string]int{"probes": 0, "metrics": 0, "mesh": 0}},
+		"the proxies that are named": {
+			map[string]any{"mesh": proxies["mesh"], "networkPolicy": map[string]any{"meshFrom": []any{monitoring, api}}}, "fairlead-mesh",
+			map[string]int{"probes": 0, "metrics": 0, "mesh": 2},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -57,10 +57,27 @@ func TestShardsFit(t *testing.T) {
 
 // Whatever comes and goes, and wherever a process dies while it writes shards from the last to the first, no value loses its VIP.
 func TestShardsSurviveCrash(t *testing.T) {
+	names := long(1500)
+	all := TagVIPs{}.Allocate(names[:1200], Ranges{}.OrDefaults().Tags, 0, time.Minute, time.Unix(0, 0))
+	of := func(names []string) TagVIPs {
+		part := TagVIPs{VIPs: map[string]string{}}
+		for _, name := range names {
+			part.VIPs[name] = all.VIPs[name]
+		}
+		return part
+	}
+	for name, recorded := range map[string][]TagVIPs{
+		"one that is too large":            {all.TagVIPs},
+		"a later one that is too large":    {of(names[:100]), of(names[100:1200])},
+		"one in the middle that is so too": {of(names[:100]), of(names[100:1100]), of(names[1100:1200])},
+	} {
+		t.Run(name, func(t *testing.T) { crashWhileWriting(t, names, recorded) })
+	}
+}
+
+func crashWhileWriting(t *testing.T, names []string, recorded []TagVIPs) {
 	random := rand.New(rand.NewPCG(3, 4))
 	from, now := Ranges{}.OrDefaults().Tags, time.Unix(0, 0)
-	names := long(1500)
-	recorded := []TagVIPs{TagVIPs{}.Allocate(names[:1200], from, 0, time.Minute, now).TagVIPs}
 	for round := range 20 {
 		now = now.Add(10 * time.Second)
 		var wanted []string
@@ -76,22 +93,24 @@ func TestShardsSurviveCrash(t *testing.T) {
 		for len(written) < len(shards) {
 			written = append(written, TagVIPs{})
 		}
-		died := random.IntN(len(shards))
-		for i := len(shards) - 1; i >= died; i-- {
+		goesOn := random.IntN(len(shards))
+		for i := len(shards) - 1; i >= 0; i-- {
 			written[i] = shards[i]
-		}
-		merged := MergeShards(written)
-		for service, vip := range merged.VIPs {
-			if was, is := before.VIPs[service], next.VIPs[service]; vip != was && vip != is {
-				t.Fatalf("round %d: %s has %s, before %s, then %s", round, service, vip, was, is)
+			merged := MergeShards(written)
+			for service, vip := range merged.VIPs {
+				if was, is := before.VIPs[service], next.VIPs[service]; vip != was && vip != is {
+					t.Fatalf("round %d: %s has %s, before %s, then %s", round, service, vip, was, is)
+				}
+			}
+			for service := range before.VIPs {
+				if _, kept := next.VIPs[service]; kept && merged.VIPs[service] == "" {
+					t.Fatalf("round %d: %s is lost when shard %d is not written", round, service, i-1)
+				}
+			}
+			if i == goesOn {
+				recorded = slices.Clone(written)
 			}
 		}
-		for service := range before.VIPs {
-			if _, kept := next.VIPs[service]; kept && merged.VIPs[service] == "" {
-				t.Fatalf("round %d: %s is lost when shard %d is not written", round, service, died-1)
-			}
-		}
-		recorded = written
 	}
 }
 
