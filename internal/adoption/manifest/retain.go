@@ -31,7 +31,7 @@ func Retain(manifest, live *unstructured.Unstructured, ownership map[string]stri
 			keepField(want, live, "spec", "template", "metadata", "labels", label)
 		}
 	case "Secret":
-		if IsServiceAccountToken(live) {
+		if IsServiceAccountToken(want) && IsServiceAccountToken(live) {
 			CopyField(want, live, "data")
 		}
 	}
