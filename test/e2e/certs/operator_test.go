@@ -427,6 +427,7 @@ func TestReadyBeforeConversionIsCalled(t *testing.T) {
 	w.eventually("all to be stored in the new version", w.migrated)
 	w.unchanged()
 
+	o.stop()
 	byHand := w.operator(nil)
 	w.eventually("one that was started by hand to lead", byHand.says("leading"))
 	if w.config().Service == nil {
