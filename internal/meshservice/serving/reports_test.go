@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +25,6 @@ var (
 
 // process is a process that serves proxies, without the proxies.
 type process struct {
-	mu          sync.Mutex
 	connections map[model.ProxyID]model.Connection
 	sent        map[string]bool
 	changed     func(model.ProxyID)

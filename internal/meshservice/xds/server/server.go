@@ -72,7 +72,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, transport cre
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.InTapHandle(s.admission.onStream),
 		grpc.StaticStreamWindowSize(receiveWindow), grpc.StaticConnWindowSize(receiveWindow),
-		grpc.ReadBufferSize(readBuffer), grpc.WriteBufferSize(writeBuffer), grpc.SharedWriteBuffer(true),
+		grpc.ReadBufferSize(readBuffer), grpc.WriteBufferSize(writeBuffer),
 		grpc.ForceServerCodecV2(newCodec(s.options.Limits.subscriptionBytes())),
 		// Detects a dead connection within half a minute.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
