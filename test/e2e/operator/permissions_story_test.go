@@ -182,8 +182,14 @@ func (i *installation) controlPlaneSteps() []storyStep {
 			if missing == nil {
 				return nil
 			}
-			revision := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: nowhere.Name}}
-			return errors.Join(missing, client.IgnoreNotFound(i.Delete(ctx, revision)))
+			// Events are told again only about the same version of the Istio: several times, before its status changes.
+			for range 20 {
+				revision := &v1.IstioRevision{ObjectMeta: metav1.ObjectMeta{Name: nowhere.Name}}
+				if err := client.IgnoreNotFound(i.Delete(ctx, revision)); err != nil {
+					return err
+				}
+			}
+			return missing
 		}},
 		{"see tags stored in the newer version", storedAnew(i, tags)},
 		{"ask for no tag", asksForTag(false)},
