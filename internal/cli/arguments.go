@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -15,32 +14,6 @@ import (
 	"github.com/fairlead/fairlead/internal/cli/kind"
 	"github.com/fairlead/fairlead/internal/crds"
 )
-
-func requireName(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
-	}
-	return console.UsageErrorf("%s takes NAME, but got %q%s", cmd.CommandPath(), strings.Join(args, " "), usageHint(cmd))
-}
-
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return console.UsageErrorf("%s takes no arguments, but got %q%s", cmd.CommandPath(), strings.Join(args, " "), usageHint(cmd))
-}
-
-// usageHint is how a command is called, with its first example.
-func usageHint(cmd *cobra.Command) string {
-	if !cmd.HasParent() {
-		return "; see `" + cmd.CommandPath() + " --help`"
-	}
-	hint := "; usage: `" + strings.TrimSuffix(cmd.UseLine(), " [flags]") + "`"
-	if example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n"); example != "" {
-		hint += ", such as `" + example + "`"
-	}
-	return hint
-}
 
 // suggestType explains a TYPE that the cluster does not have: the CRD is missing, or the name is misspelt. Other errors stay as
 // they are.

@@ -46,7 +46,7 @@ The converted file is printed to standard output, and the findings to standard e
 		Example: `  fairlead convert -f policies.yaml
   fairlead convert -f policies/ -w --services services.yaml
   fairlead convert -f policies/ --check`,
-		Args: noArguments,
+		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.validate(); err != nil {
 				return err

@@ -35,7 +35,7 @@ func newCRDsPrintCommand(streams Streams) *cobra.Command {
 
 ` + versionsHelp,
 		Example: "  fairlead crds print | kubectl apply --server-side -f -",
-		Args:    noArguments,
+		Args:    console.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			converts, err := webhook.read()
 			if err != nil {

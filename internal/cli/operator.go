@@ -17,7 +17,7 @@ func newOperatorCommand(c *connect.Flags, streams Streams) *cobra.Command {
 
 Its servers listen on free ports of 127.0.0.1, unless a flag sets another address; the log has the ports.`,
 		Example: "  fairlead operator --kubeconfig ~/.kube/config --log-format text",
-		Args:    noArguments,
+		Args:    console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := options.Validate(); err != nil {
 				return console.UsageErrorf("%v", err)

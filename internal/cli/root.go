@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlead/fairlead/internal/cli/adoption"
 	"github.com/fairlead/fairlead/internal/cli/connect"
 	"github.com/fairlead/fairlead/internal/cli/console"
 )
@@ -45,7 +46,7 @@ func MainAs(program string, streams Streams, args []string) int {
 		text := console.OneLine(err)
 		if !*started && !errors.As(err, &console.ExitError{}) {
 			// An error of the parser of flags does not say how the command is called.
-			text += usageHint(cmd)
+			text += console.UsageHint(cmd)
 		}
 		fmt.Fprintln(streams.Err, "error:", text)
 	}
@@ -106,10 +107,10 @@ Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
 		newRetryCommand(c, streams),
 		newPromoteCommand(c, streams),
 		newAbortCommand(c, streams),
-		newJoinCommand(c, streams),
-		newUnjoinCommand(c, streams),
-		newClustersCommand(c, streams),
-		newAdoptCommand(c, streams),
+		adoption.NewJoinCommand(c, streams),
+		adoption.NewUnjoinCommand(c, streams),
+		adoption.NewClustersCommand(c, streams),
+		adoption.NewAdoptCommand(c, streams),
 		newConvertCommand(c, streams),
 		newCRDsCommand(c, streams),
 		newOperatorCommand(c, streams),

@@ -21,7 +21,7 @@ func newServeMeshCommand(c *connect.Flags, streams Streams) *cobra.Command {
 Any number of such processes serve at a time. A proxy may connect to any of them, and to another one when that has ended. Each writes
 to MeshServingReports what its proxies have acknowledged, from which the operator knows when it may switch the next consumers.`,
 		Example: "  fairlead serve-mesh --mesh-bind-address 127.0.0.1:5678 --mesh-cert-file tls.crt --mesh-key-file tls.key",
-		Args:    noArguments,
+		Args:    console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := options.Validate(); err != nil {
 				return console.UsageErrorf("%v", err)

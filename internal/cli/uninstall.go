@@ -37,7 +37,7 @@ go on as they are. The objects of Fairlead's kinds stay until their CRDs are del
 
 With --dry-run, it only shows what it does.`,
 		Example: "  fairlead uninstall --dry-run\n  fairlead uninstall && helm uninstall fairlead -n fairlead-system",
-		Args:    noArguments,
+		Args:    console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 				return err

@@ -28,7 +28,7 @@ The operator that leads a passage records its version in the Lease of the passag
 
 Exit codes: 0 all fits or is unknown, 1 something does not fit; the output says what to do.`,
 		Example: "  fairlead version\n  fairlead version --client -o json",
-		Args:    noArguments,
+		Args:    console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report := versions.Report{Client: version.Get()}
 			if !clientOnly {

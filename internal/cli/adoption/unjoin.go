@@ -1,4 +1,4 @@
-package cli
+package adoption
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	"github.com/fairlead/fairlead/internal/cli/console"
 )
 
-func newUnjoinCommand(c *connect.Flags, streams Streams) *cobra.Command {
+// NewUnjoinCommand removes a cluster from a hub.
+func NewUnjoinCommand(c *connect.Flags, streams console.Streams) *cobra.Command {
 	var (
 		access  memberAccess
 		how     member.UnjoinOptions
@@ -29,7 +30,7 @@ with --delete-resources, the objects are deleted instead.
 With --member-kubeconfig, the roles of the hub in the cluster are deleted as well. A cluster that cannot be reached leaves
 when it can be reached again; with --force it leaves immediately and unchanged.`,
 		Example: "  fairlead unjoin west --member-kubeconfig west.kubeconfig\n  fairlead unjoin west --delete-resources",
-		Args:    requireName,
+		Args:    console.RequireName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := confirm.RequireTerminal(cmd, streams.In); err != nil {
 				return err

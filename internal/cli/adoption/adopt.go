@@ -1,4 +1,5 @@
-package cli
+// Package adoption has the commands of a hub: the clusters that join and leave it, and the takeover of what they run.
+package adoption
 
 import (
 	"fmt"
@@ -16,7 +17,8 @@ import (
 	"github.com/fairlead/fairlead/internal/cli/render"
 )
 
-func newAdoptCommand(c *connect.Flags, streams Streams) *cobra.Command {
+// NewAdoptCommand brings existing resources of a cluster under the management of the hub.
+func NewAdoptCommand(c *connect.Flags, streams console.Streams) *cobra.Command {
 	var confirm console.Confirmation
 	var format render.Format
 	var selector string
@@ -103,7 +105,7 @@ func objectNames(cmd *cobra.Command, args []string) ([]takeover.Name, error) {
 	if len(args) == 0 {
 		return nil, nil
 	}
-	wrong := console.UsageErrorf("%s takes TYPE NAME... or TYPE/NAME..., but got %q; for all resources of a kind, give --kind%s", cmd.CommandPath(), strings.Join(args, " "), usageHint(cmd))
+	wrong := console.UsageErrorf("%s takes TYPE NAME... or TYPE/NAME..., but got %q; for all resources of a kind, give --kind%s", cmd.CommandPath(), strings.Join(args, " "), console.UsageHint(cmd))
 	var names []takeover.Name
 	if kind := args[0]; !strings.Contains(kind, "/") {
 		for _, name := range args[1:] {
@@ -128,7 +130,7 @@ func objectNames(cmd *cobra.Command, args []string) ([]takeover.Name, error) {
 }
 
 // adopt shows what is to be written, asks, and writes it.
-func adopt(c *connect.Cluster, cmd *cobra.Command, streams Streams, confirm *console.Confirmation, a takeover.Takeover, draft takeover.Draft) error {
+func adopt(c *connect.Cluster, cmd *cobra.Command, streams console.Streams, confirm *console.Confirmation, a takeover.Takeover, draft takeover.Draft) error {
 	printAdoption(streams.Out, a, draft)
 	if len(draft.Policies) == 0 {
 		return nil

@@ -1,4 +1,4 @@
-package cli
+package adoption
 
 import (
 	"fmt"
@@ -10,9 +10,11 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 )
 
-func newJoinCommand(c *connect.Flags, streams Streams) *cobra.Command {
+// NewJoinCommand makes a cluster a member of a hub.
+func NewJoinCommand(c *connect.Flags, streams console.Streams) *cobra.Command {
 	var access memberAccess
 	cmd := &cobra.Command{
 		Use:   "join NAME --member-kubeconfig FILE",
@@ -23,7 +25,7 @@ In the cluster, the command creates a ServiceAccount for the hub and the Cluster
 To let the hub manage other kinds, label a ClusterRole of your own with ` + model.LabelMemberRole + `=true.
 Run the command again to renew the token.`,
 		Example: "  fairlead join west --member-kubeconfig west.kubeconfig",
-		Args:    requireName,
+		Args:    console.RequireName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config, err := access.config()
 			if err != nil {

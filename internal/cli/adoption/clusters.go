@@ -1,4 +1,4 @@
-package cli
+package adoption
 
 import (
 	"fmt"
@@ -10,17 +10,19 @@ import (
 
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/cli/connect"
+	"github.com/fairlead/fairlead/internal/cli/console"
 	"github.com/fairlead/fairlead/internal/cli/render"
 )
 
-func newClustersCommand(c *connect.Flags, streams Streams) *cobra.Command {
+// NewClustersCommand lists the clusters of a hub.
+func NewClustersCommand(c *connect.Flags, streams console.Streams) *cobra.Command {
 	var format render.Format
 	cmd := &cobra.Command{
 		Use:     "clusters",
 		Short:   "List the clusters that have joined the hub",
 		Long:    "List the clusters that have joined the hub, how many Works of each are applied, and why a cluster is not ready.",
 		Example: "  fairlead clusters\n  fairlead clusters -o json",
-		Args:    noArguments,
+		Args:    console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			hub, err := c.Connect()
 			if err != nil {
