@@ -50,7 +50,7 @@ TEST_FLAGS := -vet=off -timeout 90m
 UNIT_FLAGS := -vet=off -timeout 15m
 # Of localkube only what has tests: to build the rest is to compile Kubernetes.
 LOCALKUBE_TESTED = $$(cd localkube && go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./internal/...)
-UNIT = $(UNIT_FLAGS) ./api/... ./internal/... ./hack/... ./test/docs -- -C localkube $(KUBE_GCFLAGS) $(UNIT_FLAGS) $(LOCALKUBE_TESTED) \
+UNIT = $(UNIT_FLAGS) ./api/... ./internal/... ./hack/... ./test/chart ./test/docs -- -C localkube $(KUBE_GCFLAGS) $(UNIT_FLAGS) $(LOCALKUBE_TESTED) \
 	-- -C hack/release $(UNIT_FLAGS) ./...
 # A test whose name begins so is part of `make test`; all others on a cluster are part of `make e2e`.
 STORY := '^TestStory'
@@ -183,6 +183,7 @@ fuzz: ## Run every fuzz target for FUZZTIME, one after the other
 .PHONY: generate
 generate: generated ## Regenerate deepcopy, CRDs, RBAC and golden files
 	go generate ./internal/...
+	go test ./test/chart -update
 	go test ./internal/passage ./internal/revision/workload ./internal/rollout ./internal/rollout/objects ./internal/meshservice/consumers ./internal/adoption -run 'Story|Objects' -update
 
 # What no test compares with what is committed.
@@ -198,6 +199,7 @@ generated:
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-istiod,fileName=istiod-role.yaml paths=./charts/grants output:rbac:dir=charts/fairlead/generated
 	$(GO_TOOL) controller-gen rbac:roleName=fairlead-mesh,fileName=serving-role.yaml paths=./charts/grants/serving output:rbac:dir=charts/fairlead/generated
 	cp internal/revision/admission/policies.yaml charts/fairlead/generated/deletion-warnings.yaml
+	go run ./hack/chartvalues charts/fairlead/values.yaml docs/chart-values.md
 
 .PHONY: docs
 docs: programs ## Run the commands in docs/ and write what they print into the pages

@@ -78,15 +78,13 @@ func field(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// writeInstallManifest renders the chart, as `helm template` does, for who has no Helm. The operator signs the certificate of
-// its webhook itself: the file works without cert-manager.
+// writeInstallManifest renders the chart, as `helm template` does, for who has no Helm.
 func (r release) writeInstallManifest(packaged *chart.Chart) error {
 	install := action.NewInstall(action.NewConfiguration())
 	install.DryRunStrategy = action.DryRunClient
 	install.KubeVersion = oldestKubernetes
 	install.ReleaseName, install.Namespace, install.Replace = "fairlead", installNamespace, true
-	values := map[string]any{"operator": map[string]any{"certificate": map[string]any{"source": "self-signed"}}}
-	rendered, err := install.RunWithContext(context.Background(), packaged, values)
+	rendered, err := install.RunWithContext(context.Background(), packaged, map[string]any{})
 	if err != nil {
 		return fmt.Errorf("render the chart: %w", err)
 	}

@@ -29,7 +29,8 @@ import (
 func TestCertManager(t *testing.T) {
 	binary := certManager(t)
 	w := newWorld(t, "shop")
-	release, err := chart.Render("fairlead", w.namespace, nil)
+	values := map[string]any{"operator": map[string]any{"certificate": map[string]any{"source": certs.CertManager}}}
+	release, err := chart.Render("fairlead", w.namespace, values)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package operator_test
 
 import (
 	"encoding/json"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,11 +59,6 @@ func (r release) find(t testing.TB, kind, suffix string, into any) {
 
 func certificateFrom(source, secret string) map[string]any {
 	return map[string]any{"operator": map[string]any{"certificate": map[string]any{"source": source, "secretName": secret}}}
-}
-
-// selfSigned are values for a cluster without cert-manager.
-func selfSigned() map[string]any {
-	return certificateFrom("self-signed", "")
 }
 
 func (r release) has(kind string) bool {
@@ -222,9 +216,7 @@ func TestChartNames(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			values := selfSigned()
-			maps.Copy(values, tc.values)
-			r, err := renderChart(tc.release, namespace, values)
+			r, err := renderChart(tc.release, namespace, tc.values)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -318,7 +310,7 @@ func TestChartValuesAndSchemaAgree(t *testing.T) {
 		for key, raw := range schema.Properties {
 			value, found := values[key]
 			if !found {
-				if where+key != ".global" && where != ".resources." {
+				if where+key != ".global" && where != ".resources." && where != ".affinity." {
 					t.Errorf("%s%s is in the schema only", where, key)
 				}
 				continue

@@ -19,10 +19,9 @@ import (
 	"github.com/fairlead/fairlead/internal/operator"
 )
 
-// meshValues are self-signed ones with these of a mesh.
+// meshValues are those of a mesh.
 func meshValues(mesh map[string]any, passages ...any) map[string]any {
-	values := selfSigned()
-	values["mesh"] = mesh
+	values := map[string]any{"mesh": mesh}
 	if passages != nil {
 		values["passages"] = passages
 	}
@@ -54,7 +53,7 @@ func TestChartMesh(t *testing.T) {
 		// volumes are those of the mesh, and what is mounted there.
 		volumes map[string]string
 	}{
-		"not served, unless somebody says so": {selfSigned(), where, nil, map[string]string{}},
+		"not served, unless somebody says so": {nil, where, nil, map[string]string{}},
 		"served": {
 			meshValues(map[string]any{"serving": serving(nil)}), slices.Concat(where, reports), slices.Concat(zone, served, limits),
 			map[string]string{"mesh-certificate": "proxies"},

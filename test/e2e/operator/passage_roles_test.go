@@ -32,10 +32,8 @@ func TestChartRoleOfEachPassage(t *testing.T) {
 		"meshservice": {"secrets", "configmaps", "roles", "rolebindings", "clusterroles", "mutatingwebhookconfigurations", "deployments"},
 	} {
 		t.Run(passage, func(t *testing.T) {
-			values := selfSigned()
-			values["passages"] = []any{passage}
 			granted := map[permission]bool{}
-			for _, object := range rendered(t, values).Objects {
+			for _, object := range rendered(t, map[string]any{"passages": []any{passage}}).Objects {
 				if object.GetKind() != "ClusterRole" || object.GetName() != "fairlead-system:fairlead" &&
 					object.GetName() != "fairlead-system:fairlead-istiod" && object.GetName() != "fairlead-system:fairlead-"+passage {
 					continue

@@ -57,13 +57,11 @@ func install(t testing.TB, c *cluster.Cluster, passages ...string) *installation
 		Client: administrator(t, c.Config()), config: c.Config(), namespace: c.Namespace(t), passages: passages, environmentds: environmentd.Start(),
 	}
 	t.Cleanup(i.environmentds.Close)
-	values := selfSigned()
 	var run []any
 	for _, passage := range passages {
 		run = append(run, passage)
 	}
-	values["passages"] = run
-	r, err := renderChart("fairlead", i.namespace, values)
+	r, err := renderChart("fairlead", i.namespace, map[string]any{"passages": run})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func TestUserWhoEditsANamespace(t *testing.T) {
 	c := cluster.Shared(t)
 	admin := administrator(t, c.Config())
 	namespace := c.Namespace(t)
-	r, err := renderChart("fairlead", namespace, selfSigned())
+	r, err := renderChart("fairlead", namespace, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

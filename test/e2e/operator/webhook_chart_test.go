@@ -22,8 +22,13 @@ func TestChartCertificates(t *testing.T) {
 		args   []string
 		secret string // that is mounted
 	}{
-		"from cert-manager, unless somebody says otherwise": {
-			nil, []string{"Certificate", "Issuer"}, []string{"--webhook-certificate-source=cert-manager", dir}, "fairlead-webhook-certificate",
+		"self-signed, unless somebody says otherwise": {
+			nil, []string{"Role"},
+			[]string{"--webhook-certificate-source=self-signed", "--webhook-certificate-secret=fairlead-webhook-certificate"}, "",
+		},
+		"from cert-manager": {
+			certificateFrom("cert-manager", ""), []string{"Certificate", "Issuer"},
+			[]string{"--webhook-certificate-source=cert-manager", dir}, "fairlead-webhook-certificate",
 		},
 		"from cert-manager, under another name": {
 			certificateFrom("cert-manager", "mine"), []string{"Certificate", "Issuer"},
@@ -31,10 +36,6 @@ func TestChartCertificates(t *testing.T) {
 		},
 		"supplied": {
 			certificateFrom("secret", "mine"), nil, []string{"--webhook-certificate-source=secret", dir}, "mine",
-		},
-		"self-signed": {
-			certificateFrom("self-signed", ""), []string{"Role"},
-			[]string{"--webhook-certificate-source=self-signed", "--webhook-certificate-secret=fairlead-webhook-certificate"}, "",
 		},
 	}
 	for name, c := range cases {
@@ -68,7 +69,7 @@ func TestChartCertificates(t *testing.T) {
 
 func TestChartAsksCertManager(t *testing.T) {
 	var certificate unstructured.Unstructured
-	for _, object := range rendered(t, nil).Objects {
+	for _, object := range rendered(t, certificateFrom("cert-manager", "")).Objects {
 		if object.GetKind() == "Certificate" {
 			certificate = *object
 		}
