@@ -77,7 +77,7 @@ func newClient(name string, config *rest.Config, onEvent func(map[string]string)
 	m.cache, err = cache.New(config, cache.Options{
 		HTTPClient: httpClient, Mapper: mapper,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{model.LabelManaged: "true"}),
-		DefaultTransform:     cache.TransformStripManagedFields(),
+		DefaultTransform:     keepLabels,
 		ByObject:             watches,
 	})
 	if err != nil {
@@ -86,6 +86,21 @@ func newClient(name string, config *rest.Config, onEvent func(map[string]string)
 	m.ctx, m.Stop = context.WithCancel(context.Background())
 	go func() { _ = m.cache.Start(m.ctx) }()
 	return m, nil
+}
+
+// keepLabels drops all of an object but what identifies it, and its labels of ownership.
+func keepLabels(object any) (any, error) {
+	o, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	kept := &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: keepIdentity(o.ObjectMeta)}
+	for _, label := range model.OwnershipLabels {
+		if value, found := o.Labels[label]; found {
+			metav1.SetMetaDataLabel(&kept.ObjectMeta, label, value)
+		}
+	}
+	return kept, nil
 }
 
 // requestTimeout is how long a cluster may take over one request.
@@ -136,8 +151,16 @@ func (m *Client) Get(ctx context.Context, like *unstructured.Unstructured) (*uns
 	if err := m.API.Get(ctx, client.ObjectKeyFromObject(like), live); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
+	if live.GroupVersionKind() != like.GroupVersionKind() || live.GetNamespace() != like.GetNamespace() || live.GetName() != like.GetName() {
+		return nil, AsUserError(answerError(live))
+	}
 	if live.GroupVersionKind() == jobKind {
 		m.forgetRemoval(live)
 	}
 	return live, nil
+}
+
+// answerError is for an object that was not asked for. It could otherwise be written to the hub as if it had been.
+func answerError(got *unstructured.Unstructured) error {
+	return fmt.Errorf("the cluster answers with %s %s: find out what serves its API", got.GetKind(), model.NameOf(got))
 }

@@ -57,7 +57,11 @@ func (m *Client) List(ctx context.Context, mapping *meta.RESTMapping, namespace 
 			return nil, m.requestError("list "+mapping.Resource.Resource, err)
 		}
 		for i := range list.Items {
-			all = append(all, &list.Items[i])
+			item := &list.Items[i]
+			if item.GroupVersionKind() != mapping.GroupVersionKind || namespace != "" && item.GetNamespace() != namespace {
+				return nil, m.requestError("list "+mapping.Resource.Resource, answerError(item))
+			}
+			all = append(all, item)
 		}
 		if next = list.GetContinue(); next == "" {
 			return all, nil

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -106,5 +107,56 @@ func TestConnectByName(t *testing.T) {
 	o.hub.On = adoptiontest.Refuse("get Cluster west", apierrors.NewInternalError(errors.New("no leader")))
 	if _, err := ConnectByName(t.Context(), o.client, "west"); err == nil || !strings.HasPrefix(err.Error(), "get Cluster west: ") {
 		t.Errorf("a hub that fails: %v", err)
+	}
+}
+
+// oddCluster answers with other objects than those that it is asked for.
+type oddCluster struct {
+	client.Client
+	answer *unstructured.Unstructured
+}
+
+func (c oddCluster) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	c.answer.DeepCopyInto(into.(*unstructured.Unstructured))
+	return nil
+}
+
+func (c oddCluster) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	into.(*unstructured.UnstructuredList).Items = []unstructured.Unstructured{*c.answer}
+	return nil
+}
+
+// What a command reads of a cluster, and writes to the hub with the rights of its user, is what it has asked for.
+func TestAnswerThatWasNotAskedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*unstructured.Unstructured)
+		// listed holds for an object that a list may have.
+		got, listed bool
+	}{
+		"asked for":            {func(*unstructured.Unstructured) {}, true, true},
+		"of another name":      {func(o *unstructured.Unstructured) { o.SetName("other") }, false, true},
+		"of another namespace": {func(o *unstructured.Unstructured) { o.SetNamespace("kube-system") }, false, false},
+		"of no namespace":      {func(o *unstructured.Unstructured) { o.SetNamespace("") }, false, false},
+		"of another kind":      {func(o *unstructured.Unstructured) { o.SetKind("Secret") }, false, false},
+		"of another group": {func(o *unstructured.Unstructured) {
+			o.SetAPIVersion("rbac.authorization.k8s.io/v1")
+			o.SetKind("ClusterRoleBinding")
+			o.SetNamespace("")
+		}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := adoptiontest.Object(t, "ConfigMap v1")
+			answer.SetName("settings")
+			c.change(answer)
+			m := &Client{Name: "west", API: oddCluster{answer: answer}}
+			if _, err := m.GetNamed(t.Context(), configMaps, "shop", "settings"); (err == nil) != c.got {
+				t.Errorf("get: %v", err)
+			}
+			if _, err := m.List(t.Context(), configMaps, "shop", labels.Everything()); (err == nil) != c.listed {
+				t.Errorf("list: %v", err)
+			} else if err != nil && !strings.Contains(err.Error(), "list configmaps in cluster west: the cluster answers with "+answer.GetKind()) {
+				t.Errorf("list: %v", err)
+			}
+		})
 	}
 }
