@@ -88,7 +88,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	candidates, err := r.findCandidates(ctx, m)
 	errs := []error{err}
-	left, first := 0, passage.Object{}
+	left, applied, first := 0, 0, passage.Object{}
 	for i := range candidates {
 		o, err := r.observe(ctx, m, c, &candidates[i])
 		if err != nil {
@@ -97,6 +97,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		switch action, why := Decide(o); action {
 		case model.ActionOrphan, model.ActionDelete:
+			applied++
 			errs = append(errs, apply(ctx, m, &candidates[i], action, why))
 		case model.ActionLeave:
 			if left++; left == 1 {
@@ -112,6 +113,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	} else if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "search a cluster for leftovers", "cluster", c.Name)
+		return ctrl.Result{RequeueAfter: retryInterval}, nil
+	}
+	if len(candidates) == maxCandidates && applied > 0 {
+		// There may be more.
 		return ctrl.Result{RequeueAfter: retryInterval}, nil
 	}
 	return ctrl.Result{RequeueAfter: searchInterval}, nil

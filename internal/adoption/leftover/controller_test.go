@@ -1,7 +1,9 @@
 package leftover
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -160,6 +162,40 @@ func TestReconcileWithErrors(t *testing.T) {
 				t.Errorf("%d lists, %v, %v", lists, result, err)
 			}
 		})
+	}
+}
+
+// endlessCluster lists objects with the labels of the hub, and more each time.
+type endlessCluster struct {
+	client.Client
+	lists, perPage int
+}
+
+func (c *endlessCluster) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	page := list.(*metav1.PartialObjectMetadataList)
+	page.Items, page.Continue = nil, "more"
+	for i := range c.perPage {
+		name := fmt.Sprintf("left-%d-%d", c.lists, i)
+		page.Items = append(page.Items, metav1.PartialObjectMetadata{ObjectMeta: labelled(hubID, name, name).ObjectMeta})
+	}
+	c.lists++
+	return nil
+}
+
+// A list without an end is not read for ever, and fills no memory.
+func TestEndlessList(t *testing.T) {
+	for perPage, want := range map[int]int{0: 0, 1: maxPages, pageSize: maxCandidates} {
+		r := &reconciler{
+			client: adoptiontest.NewAPI(t, nil), hub: hubID,
+			kindsOf: func(*member.Client) ([]schema.GroupVersionKind, error) {
+				return []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap")}, nil
+			},
+		}
+		west := &endlessCluster{perPage: perPage}
+		got, err := r.findCandidates(t.Context(), &member.Client{Name: "west", API: west})
+		if err != nil || len(got) != want || west.lists > maxPages {
+			t.Errorf("%d objects a page: %d candidates of %d lists, want %d, %v", perPage, len(got), west.lists, want, err)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,30 +18,45 @@ import (
 	"github.com/fairlead/fairlead/internal/kube"
 )
 
-// pageSize is how many objects are listed in one request.
-const pageSize = 500
+const (
+	// pageSize is how many objects are listed in one request.
+	pageSize = 500
+	// maxPages is how many pages of a kind are read, and maxCandidates how many objects of a cluster are looked at, in one search. What a
+	// cluster lists has no end if it does not want it to have one.
+	maxPages, maxCandidates = 2_000, 10_000
+)
 
-// listMarked are the objects of a kind with the label of the hub. A kind that the hub may not read has none of its objects.
-func listMarked(ctx context.Context, m *member.Client, kind schema.GroupVersionKind, hub string) ([]metav1.PartialObjectMetadata, error) {
-	var all []metav1.PartialObjectMetadata
+// listMarked appends the objects of a kind with the label of the hub that are candidates. A kind that the hub may not read has none of
+// its objects.
+func listMarked(ctx context.Context, m *member.Client, kind schema.GroupVersionKind, hub string, all []metav1.PartialObjectMetadata,
+	isCandidate func(*metav1.PartialObjectMetadata) bool,
+) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	for {
+	for range maxPages {
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		err := m.API.List(ctx, list, client.MatchingLabels{model.LabelManaged: "true", model.LabelHub: hub}, client.Limit(pageSize), client.Continue(list.Continue))
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), meta.IsNoMatchError(err):
-			return nil, nil
+			return all, nil
 		case err != nil:
-			return nil, fmt.Errorf("list %s in cluster %s: %w", kind.Kind, m.Name, err)
+			return all, fmt.Errorf("list %s in cluster %s: %w", kind.Kind, m.Name, err)
 		}
 		for i := range list.Items {
-			list.Items[i].SetGroupVersionKind(kind)
+			o := &list.Items[i]
+			o.SetGroupVersionKind(kind)
+			if !isCandidate(o) {
+				continue
+			}
+			if len(all) == maxCandidates {
+				return all, nil
+			}
+			all = append(all, metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}})
 		}
-		all = append(all, list.Items...)
 		if list.Continue == "" {
 			return all, nil
 		}
 	}
+	return all, nil
 }
 
 // findCandidates are the objects of a cluster with the labels of this hub of which its cache has no Work.
@@ -50,16 +64,6 @@ func (r *reconciler) findCandidates(ctx context.Context, m *member.Client) ([]me
 	kinds, err := r.kindsOf(m)
 	if err != nil {
 		return nil, err
-	}
-	var all []metav1.PartialObjectMetadata
-	var errs []error
-	for _, kind := range kinds {
-		marked, err := listMarked(ctx, m, kind, r.hub)
-		all, errs = append(all, marked...), append(errs, err)
-		if err != nil && !member.IsUserError(err) {
-			// The connection fails, and each further kind would take as long to time out.
-			break
-		}
 	}
 	var works workv1alpha1.WorkList
 	if err := r.client.List(ctx, &works, client.InNamespace(model.ExecutionNamespace(m.Name)), client.UnsafeDisableDeepCopy); err != nil {
@@ -69,9 +73,18 @@ func (r *reconciler) findCandidates(ctx context.Context, m *member.Client) ([]me
 	for i := range works.Items {
 		known[works.Items[i].Labels[model.LabelWork]] = true
 	}
-	all = slices.DeleteFunc(all, func(o metav1.PartialObjectMetadata) bool {
-		return known[o.Labels[model.LabelWork]] || !isManaged(&o, r.hub)
-	})
+	var all []metav1.PartialObjectMetadata
+	var errs []error
+	for _, kind := range kinds {
+		all, err = listMarked(ctx, m, kind, r.hub, all, func(o *metav1.PartialObjectMetadata) bool {
+			return !known[o.Labels[model.LabelWork]] && isManaged(o, r.hub)
+		})
+		errs = append(errs, err)
+		if err != nil && !member.IsUserError(err) {
+			// The connection fails, and each further kind would take as long to time out.
+			break
+		}
+	}
 	return all, errors.Join(errs...)
 }
 

@@ -61,7 +61,7 @@ func (m *Clients) Connect(ctx context.Context, c *clusterv1alpha1.Cluster) (*Cli
 		return before, nil
 	}
 	access := restConfig(c, secret, m.limits)
-	access.WrapTransport = m.WrapTransport
+	access.WrapTransport = transport.Wrappers(m.WrapTransport, limitAnswers(c.Name))
 	// Other requests to an API server that does not respond take longer, and fail with less clear errors.
 	if _, err := checkServing(ctx, access); err != nil {
 		return nil, err

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
+
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
 var errUnauthorized = errors.New("the API server does not accept the token")
@@ -41,8 +43,15 @@ func checkServing(ctx context.Context, config *rest.Config) (string, error) {
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxVersionSize)).Decode(&info); err != nil {
 		return "", fmt.Errorf("read the version: %w", err)
 	}
-	return info.GitVersion, nil
+	if len(info.GitVersion) > maxVersionLength {
+		return "", fmt.Errorf("read the version: it has %d characters", len(info.GitVersion))
+	}
+	return passage.Printable(info.GitVersion), nil
 }
 
-// maxVersionSize is more than any answer that makes sense.
-const maxVersionSize = 64 << 10
+const (
+	// maxVersionSize is more than any answer that makes sense.
+	maxVersionSize = 64 << 10
+	// maxVersionLength is more than any version that makes sense. It is shown, and stored in the status of the Cluster.
+	maxVersionLength = 128
+)

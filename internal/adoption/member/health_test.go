@@ -22,6 +22,8 @@ func TestCheckServing(t *testing.T) {
 		"is no API server":  {http.StatusOK, `<html>`, "", "read the version"},
 		"forbids to ask":    {http.StatusForbidden, `{}`, "", "403 Forbidden"},
 		"answers for ever":  {http.StatusOK, `{"gitVersion":"` + strings.Repeat("v", maxVersionSize) + `"}`, "", "read the version"},
+		"says too much":     {http.StatusOK, `{"gitVersion":"` + strings.Repeat("v", maxVersionLength+1) + `"}`, "", "129 characters"},
+		"says odd things":   {http.StatusOK, `{"gitVersion":"v1.35.0\u001b[2J"}`, `v1.35.0\x1b[2J`, ""},
 		"redirects":         {http.StatusFound, ``, "", "302"},
 	} {
 		t.Run(name, func(t *testing.T) {
