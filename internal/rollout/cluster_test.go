@@ -174,7 +174,7 @@ func (c *cluster) start(key passage.Object, set *unstructured.Unstructured) {
 	record := key
 	record.APIVersion, record.Kind = "v1", "ConfigMap"
 	if configMap := c.objects[record]; configMap != nil {
-		if r := objects.ReadRecord(configMap); r != nil {
+		if r := objects.ReadRecord(c.m, objects.GenerationOf(configMap), configMap); r != nil {
 			spec = r.Materialize
 		}
 	}

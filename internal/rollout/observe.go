@@ -119,7 +119,7 @@ func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes hasher
 		}
 		g := o.generation(number)
 		o.Generations[number] = g
-		if err := g.add(object, hashes); err != nil {
+		if err := g.add(m, object, hashes); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func (g *Generation) findStatefulSet(ctx context.Context, m *v1alpha2.Materializ
 	g.Unlabelled = append(g.Unlabelled, set)
 	if controller := metav1.GetControllerOf(set); set.GetAnnotations()[v1alpha2.AnnotationRolloutHash] != "" && (controller == nil || controller.UID == m.UID) {
 		// A client removed the label or the owner of the StatefulSet, which is corrected like other drift.
-		return g.add(set, hashes)
+		return g.add(m, set, hashes)
 	}
 	g.Foreign = true
 	return g.readStatefulSet(set)
@@ -204,19 +204,19 @@ func (o Observed) generation(number int64) *Generation {
 	return &Generation{Number: number}
 }
 
-func (g *Generation) add(object *unstructured.Unstructured, hashes hasher) error {
+func (g *Generation) add(m *v1alpha2.Materialize, object *unstructured.Unstructured, hashes hasher) error {
 	g.Objects = append(g.Objects, object)
 	switch object.GroupVersionKind() {
 	case objects.KindConfigMap:
 		if object.GetDeletionTimestamp() != nil {
 			return nil
 		}
-		if backup := objects.ReadStatefulSetBackup(object); backup != nil {
+		if backup := objects.ReadStatefulSetBackup(m, g.Number, object); backup != nil {
 			g.Backup = backup
 			return nil
 		}
 		// An unreadable record counts as missing, and is created again if possible.
-		if g.Record = objects.ReadRecord(object); g.Record != nil {
+		if g.Record = objects.ReadRecord(m, g.Number, object); g.Record != nil {
 			g.Hash = hashes.of(g.Record.Materialize)
 		}
 	case objects.KindStatefulSet:

@@ -51,7 +51,7 @@ func (s scene) generation(number int64, spec maker) scene {
 				"replicas": int64(1), "readyReplicas": int64(1), "updatedReplicas": int64(1),
 			}
 		}
-		if err := g.add(object, currentHasher); err != nil {
+		if err := g.add(s.Materialize, object, currentHasher); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func (s scene) without(number int64, kind string) scene {
 	left := &Generation{Number: number}
 	for _, object := range g.Objects {
 		if object.GetKind() != kind {
-			if err := left.add(object, currentHasher); err != nil {
+			if err := left.add(s.Materialize, object, currentHasher); err != nil {
 				s.t.Fatal(err)
 			}
 		}
@@ -118,7 +118,7 @@ func (s scene) kept(number int64) scene {
 	s.t.Helper()
 	g := s.Generations[number]
 	backup := objects.NewStatefulSetBackup(s.Materialize, number, g.unlabelledStatefulSet())
-	if err := g.add(backup, currentHasher); err != nil {
+	if err := g.add(s.Materialize, backup, currentHasher); err != nil {
 		s.t.Fatal(err)
 	}
 	return s

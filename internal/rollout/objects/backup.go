@@ -25,12 +25,19 @@ func NewStatefulSetBackup(m *v1alpha2.Materialize, generation int64, set *unstru
 	}))
 }
 
-// ReadStatefulSetBackup is the StatefulSet in a backup, nil if the ConfigMap is not a backup.
-func ReadStatefulSetBackup(configMap *unstructured.Unstructured) *unstructured.Unstructured {
+// ReadStatefulSetBackup is the StatefulSet in the backup of a generation, nil if the ConfigMap is not that.
+func ReadStatefulSetBackup(m *v1alpha2.Materialize, generation int64, configMap *unstructured.Unstructured) *unstructured.Unstructured {
 	data, _, _ := unstructured.NestedStringMap(configMap.Object, "data")
 	set := &unstructured.Unstructured{}
-	if _, recorded := data[v1alpha2.RecordSpec]; recorded || json.Unmarshal([]byte(data[v1alpha2.RecordStatefulSet]), set) != nil {
+	if _, recorded := data[v1alpha2.RecordSpec]; recorded || configMap.GetName() != NamesOf(m).Backup(generation) ||
+		json.Unmarshal([]byte(data[v1alpha2.RecordStatefulSet]), set) != nil || set.GetNamespace() != m.Namespace || !isStatefulSetOf(m, generation, set) {
 		return nil
 	}
 	return set
+}
+
+// isStatefulSetOf tells whether an object in a ConfigMap is the StatefulSet of a generation. Who writes ConfigMaps in the namespace
+// could otherwise have the operator write any object, in any namespace.
+func isStatefulSetOf(m *v1alpha2.Materialize, generation int64, object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind() == KindStatefulSet && object.GetName() == NamesOf(m).Generation(generation)
 }

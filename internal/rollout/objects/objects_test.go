@@ -152,7 +152,7 @@ func TestRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := ForGeneration(m, 7, NewRecord(m, hashOf(t, m), 7), false)
-			kept := ReadRecord(objects[0])
+			kept := ReadRecord(m, 7, objects[0])
 			if kept == nil {
 				t.Fatal("it cannot be read")
 			}

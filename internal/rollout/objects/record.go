@@ -45,14 +45,17 @@ func NewRecord(m *v1alpha2.Materialize, hash string, g int64) *Record {
 	return &Record{kept, ToUnstructured(KindStatefulSet, set)}
 }
 
-// ReadRecord reads the record in a ConfigMap. Nil: it has none, or one that cannot be read.
-func ReadRecord(configMap *unstructured.Unstructured) *Record {
+// ReadRecord reads the record of a generation in a ConfigMap. Nil: it has none, or one that cannot be read.
+func ReadRecord(m *v1alpha2.Materialize, generation int64, configMap *unstructured.Unstructured) *Record {
 	data, _, _ := unstructured.NestedStringMap(configMap.Object, "data")
 	r := &Record{&v1alpha2.Materialize{}, &unstructured.Unstructured{}}
 	for key, into := range map[string]any{v1alpha2.RecordSpec: r.Materialize, v1alpha2.RecordStatefulSet: r.StatefulSet} {
 		if json.Unmarshal([]byte(data[key]), into) != nil {
 			return nil
 		}
+	}
+	if configMap.GetName() != NamesOf(m).Generation(generation) || !isStatefulSetOf(m, generation, r.StatefulSet) {
+		return nil
 	}
 	return r
 }
