@@ -14,8 +14,8 @@ import (
 
 // limitMemory has the garbage collector stay below the memory limit of the container, with a tenth for what it does not
 // manage. GOMEMLIMIT takes precedence.
-func limitMemory(log logr.Logger) {
-	limit := memoryLimit(os.DirFS("/"))
+func limitMemory(root fs.FS, log logr.Logger) {
+	limit := memoryLimit(root)
 	if limit == 0 || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}

@@ -1,8 +1,11 @@
 package operator
 
 import (
+	"runtime/debug"
 	"testing"
 	"testing/fstest"
+
+	"github.com/go-logr/logr"
 
 	"github.com/fairlead/fairlead/internal/rollout/conversion"
 )
@@ -30,6 +33,30 @@ func TestMemoryLimit(t *testing.T) {
 				root[file] = &fstest.MapFile{Data: []byte(text)}
 			}
 			if got := memoryLimit(root); got != c.want {
+				t.Errorf("%d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// The garbage collector stays below the memory limit of the container, unless GOMEMLIMIT says otherwise.
+func TestMemoryLimitOfGarbageCollector(t *testing.T) {
+	limited := fstest.MapFS{"proc/self/cgroup": {Data: []byte("0::/\n")}, "sys/fs/cgroup/memory.max": {Data: []byte("1000000000\n")}}
+	const before = 5_000_000_000
+	for name, c := range map[string]struct {
+		root     fstest.MapFS
+		variable string
+		want     int64
+	}{
+		"in a container":  {limited, "", 900_000_000},
+		"without a limit": {fstest.MapFS{}, "", before},
+		"with GOMEMLIMIT": {limited, "4GiB", before},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("GOMEMLIMIT", c.variable)
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(before))
+			limitMemory(c.root, logr.Discard())
+			if got := debug.SetMemoryLimit(-1); got != c.want {
 				t.Errorf("%d, want %d", got, c.want)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +28,7 @@ import (
 // Run runs the passages until the context ends. Options are validated ones.
 func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr.Logger) error {
 	setLogger(log)
-	limitMemory(log)
+	limitMemory(os.DirFS("/"), log)
 	passages, err := selectPassages(Passages(), options.Passages)
 	if err != nil {
 		return err

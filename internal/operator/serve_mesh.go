@@ -43,7 +43,7 @@ func (o ServeMeshOptions) Validate() error {
 // ServeMesh serves proxies until the context ends, as any number of processes do at a time. Options are validated ones.
 func ServeMesh(ctx context.Context, restConfig *rest.Config, options ServeMeshOptions, log logr.Logger) error {
 	setLogger(log)
-	limitMemory(log)
+	limitMemory(os.DirFS("/"), log)
 	restConfig = clientConfig(restConfig)
 	replica, err := newReplicaName()
 	if err != nil {
