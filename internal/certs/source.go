@@ -112,6 +112,7 @@ func (s *Source) advance(now time.Time) {
 		s.options.Log.Info("serving another webhook certificate", "from", s.from.String(), "until", s.waiting.leaf().NotAfter)
 	}
 	s.serving, s.waiting = s.waiting, nil
+	RecordValidity("webhook", s.serving.leaf())
 	s.notify()
 }
 

@@ -117,7 +117,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	o, d, failed := r.reconcileSteps(ctx, request.NamespacedName)
 	switch stopped := failed.blocking; {
 	case o.Materialize == nil && apierrors.IsNotFound(stopped):
-		r.metrics.phases.Delete(request.NamespacedName)
+		r.metrics.forget(request.NamespacedName)
 		r.freshness.verified.Delete(request.NamespacedName)
 		r.backoff.next(request.NamespacedName, false)
 		return ctrl.Result{}, nil

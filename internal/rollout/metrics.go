@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
 var (
@@ -22,9 +23,17 @@ var (
 		Help:    "How long rollouts stay in each phase: Applying, ReadyToPromote and Promoting.",
 		Buckets: prometheus.ExponentialBuckets(1, 2, 17),
 	}, []string{"phase"})
+	rolloutReason = kube.NewReasonGauge("fairlead_rollout_reason",
+		"1 for the reason of the condition UpToDate of a Materialize.", "namespace", "name")
 )
 
-func init() { metrics.Registry.MustRegister(rolloutsByOutcome, phaseDuration) }
+func init() {
+	metrics.Registry.MustRegister(rolloutsByOutcome, phaseDuration, rolloutReason)
+	for _, outcome := range []string{"completed", "withdrawn", "replaced", "timeout"} {
+		// A rate needs the zero before the first one.
+		rolloutsByOutcome.WithLabelValues(outcome)
+	}
+}
 
 // rolloutMetrics turns consecutive statuses of each Materialize into metrics.
 type rolloutMetrics struct {
@@ -51,6 +60,12 @@ func (m *rolloutMetrics) observe(before *v1alpha2.Materialize, status v1alpha2.M
 		phaseDuration.WithLabelValues(string(was.reason)).Observe(now.Sub(was.since).Seconds())
 	}
 	m.phases.Store(key, phase{is, now})
+}
+
+// forget removes what is known of a Materialize that is gone.
+func (m *rolloutMetrics) forget(key client.ObjectKey) {
+	m.phases.Delete(key)
+	rolloutReason.Set("", key.Namespace, key.Name)
 }
 
 // outcomeOf is how a rollout ended between two statuses, empty if none did.

@@ -162,7 +162,9 @@ func firstOpenStep(steps []passage.Step) *passage.Step {
 func (r *reconciler) report(ctx context.Context, o Observed, d decision, failed applyErrors) error {
 	now := r.now()
 	status := *o.Materialize.Status.DeepCopy()
-	setCondition(&status, o.Materialize, assess(o, d, failed, now), now)
+	assessed := assess(o, d, failed, now)
+	rolloutReason.Set(string(assessed.reason.Code), o.Materialize.Namespace, o.Materialize.Name)
+	setCondition(&status, o.Materialize, assessed, now)
 	reportAccount(&status, o, metav1.NewTime(now))
 	if !o.ForcePromoteIsStale() {
 		status.IgnoredForcePromote = ""

@@ -197,23 +197,23 @@ func TestOutcome(t *testing.T) {
 		setup func(*cluster)
 		want  map[string]float64
 	}{
-		"completed": {func(c *cluster) { c.roll(100, "v2") }, map[string]float64{"completed": 2, "Applying": 2, "Promoting": 2}},
-		"replaced":  {func(c *cluster) { c.roll(100, "v2"); c.roll(115, "v3") }, map[string]float64{"completed": 2, "replaced": 1, "Applying": 2, "Promoting": 2}},
-		"withdrawn": {func(c *cluster) { c.roll(100, "v2"); c.roll(115, "v1") }, map[string]float64{"completed": 1, "withdrawn": 1, "Applying": 2, "Promoting": 1}},
+		"completed": {func(c *cluster) { c.roll(100, "v2") }, map[string]float64{"completed": 2, "Applying": 2, "Promoting": 2, "reason Applied": 1}},
+		"replaced":  {func(c *cluster) { c.roll(100, "v2"); c.roll(115, "v3") }, map[string]float64{"completed": 2, "replaced": 1, "Applying": 2, "Promoting": 2, "reason Applied": 1}},
+		"withdrawn": {func(c *cluster) { c.roll(100, "v2"); c.roll(115, "v1") }, map[string]float64{"completed": 1, "withdrawn": 1, "Applying": 2, "Promoting": 1, "reason Applied": 1}},
 		"timed out, and paused": {func(c *cluster) {
 			c.m = maker{c.m}.timeout("1m").Materialize
 			c.on(90, "", func() { c.catchesUp = 0 })
 			c.roll(100, "v2")
 			c.on(300, "", func() { c.edit(func(b maker) { b.annotate(fairlead.AnnotationPaused, "true") }) })
 			c.on(400, "", func() { c.edit(func(b maker) { delete(b.Annotations, fairlead.AnnotationPaused) }) })
-		}, map[string]float64{"completed": 1, "timeout": 1, "Applying": 2, "Promoting": 1}},
+		}, map[string]float64{"completed": 1, "timeout": 1, "Applying": 2, "Promoting": 1, "reason RolloutTimeout": 1}},
 		"timed out": {func(c *cluster) {
 			c.m = maker{c.m}.timeout("1m").Materialize
 			c.on(90, "", func() { c.catchesUp = 0 })
 			c.roll(100, "v2")
 			c.on(300, "", func() { c.catchesUp = time.Second })
 			c.roll(310, "v3")
-		}, map[string]float64{"completed": 2, "timeout": 1, "Applying": 3, "Promoting": 2}},
+		}, map[string]float64{"completed": 2, "timeout": 1, "Applying": 3, "Promoting": 2, "reason Applied": 1}},
 	}
 	for name, story := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -242,6 +242,9 @@ func gathered(t *testing.T) map[string]float64 {
 			switch family.GetName() {
 			case "fairlead_rollouts_total":
 				found[metric.GetLabel()[0].GetValue()] = metric.GetCounter().GetValue()
+			case "fairlead_rollout_reason":
+				reason := metric.GetLabel()[2].GetValue()
+				found["reason "+reason] = metric.GetGauge().GetValue()
 			case "fairlead_rollout_phase_duration_seconds":
 				found[metric.GetLabel()[0].GetValue()] = float64(metric.GetHistogram().GetSampleCount())
 			}

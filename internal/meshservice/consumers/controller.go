@@ -144,7 +144,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	setMetrics(mesh.Name, d.Record)
+	setMetrics(mesh.Name, d.Record, d.Condition)
 	return ctrl.Result{RequeueAfter: requeueAfter(d, now)}, nil
 }
 

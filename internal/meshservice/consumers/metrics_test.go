@@ -1,15 +1,18 @@
 package consumers
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// measured are the consumers of a mesh by state, those of which there are none left out.
+// measured are the consumers of a mesh by state, those of which there are none left out, and why its switch is where it is.
 func measured(t *testing.T, mesh string) (counts map[string]float64, series int) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -18,14 +21,14 @@ func measured(t *testing.T, mesh string) (counts map[string]float64, series int)
 	}
 	counts = map[string]float64{}
 	for _, family := range families {
-		if family.GetName() != "fairlead_mesh_consumers" {
+		if name := family.GetName(); name != "fairlead_mesh_consumers" && name != "fairlead_mesh_switch_reason" {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
 			if labels := metric.GetLabel(); labels[0].GetValue() == mesh {
 				series++
 				if n := metric.GetGauge().GetValue(); n > 0 {
-					counts[labels[1].GetValue()] = n
+					counts[strings.TrimPrefix(labels[1].GetName()+" ", "state ")+labels[1].GetValue()] = n
 				}
 			}
 		}
@@ -41,11 +44,17 @@ func TestMetrics(t *testing.T) {
 		}
 		return r
 	}
-	setMetrics("metered", record("Waiting", "Waiting", "Switching"))
-	setMetrics("metered", record("Switched", "Failed", "Switched"))
+	setMetrics("metered", record("Waiting", "Waiting", "Switching"), &metav1.Condition{Reason: kumav1alpha1.ReasonSwitching})
+	setMetrics("metered", record("Switched", "Failed", "Switched"), &metav1.Condition{Reason: kumav1alpha1.ReasonFailed})
 	got, series := measured(t, "metered")
-	if diff := cmp.Diff(map[string]float64{"Switched": 2, "Failed": 1}, got); diff != "" || series != 6 {
+	if diff := cmp.Diff(map[string]float64{"Switched": 2, "Failed": 1, "reason Failed": 1}, got); diff != "" || series != 7 {
 		t.Errorf("%d series: %s", series, diff)
+	}
+	delaying := record("Switched", "Waiting")
+	delaying.Phase = string(passage.Delaying)
+	setMetrics("metered", delaying, &metav1.Condition{Reason: kumav1alpha1.ReasonSwitching})
+	if got, _ := measured(t, "metered"); got["reason BatchDelay"] != 1 || got["reason Failed"] != 0 {
+		t.Errorf("between two batches: %v", got)
 	}
 	deleteMetrics("metered")
 	if _, series := measured(t, "metered"); series != 0 {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -266,9 +267,15 @@ var consumersByState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "Consumers of a mesh by migration state.",
 }, []string{"mesh", "state"})
 
-func init() { metrics.Registry.MustRegister(consumersByState) }
+var switchReason = kube.NewReasonGauge("fairlead_mesh_switch_reason",
+	"1 for the reason of the condition ConsumersSwitched of a Mesh, and between two batches for BatchDelay.", "mesh")
 
-func setMetrics(mesh string, record *kumav1alpha1.MeshMigration) {
+func init() { metrics.Registry.MustRegister(consumersByState, switchReason) }
+
+func setMetrics(mesh string, record *kumav1alpha1.MeshMigration, condition *metav1.Condition) {
+	if condition != nil {
+		switchReason.Set(reasonOf(condition, record), mesh)
+	}
 	counts := map[kumav1alpha1.ConsumerState]int{
 		kumav1alpha1.ConsumerWaiting: 0, kumav1alpha1.ConsumerSwitching: 0, kumav1alpha1.ConsumerSwitched: 0,
 		kumav1alpha1.ConsumerReverting: 0, kumav1alpha1.ConsumerReverted: 0, kumav1alpha1.ConsumerFailed: 0,
@@ -283,6 +290,16 @@ func setMetrics(mesh string, record *kumav1alpha1.MeshMigration) {
 	}
 }
 
+// reasonOf is the reason of the condition, or BatchDelay between two batches.
+func reasonOf(condition *metav1.Condition, record *kumav1alpha1.MeshMigration) string {
+	underway := condition.Reason == kumav1alpha1.ReasonSwitching || condition.Reason == kumav1alpha1.ReasonReverting
+	if underway && record != nil && record.Phase == string(passage.Delaying) {
+		return string(passage.CodeBatchDelay)
+	}
+	return condition.Reason
+}
+
 func deleteMetrics(mesh string) {
 	consumersByState.DeletePartialMatch(prometheus.Labels{"mesh": mesh})
+	switchReason.Set("", mesh)
 }

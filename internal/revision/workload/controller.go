@@ -232,7 +232,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.inventory.Await(o.Istio.Name, awaited(d.Wait))
 	r.recordBatchEvents(o, before, d)
-	r.metrics.observe(o.Istio.Name, d.Decision)
+	r.metrics.observe(o.Istio.Name, d.Decision, reasonOf(migratedConditionOf(o, d.Decision), d.Decision))
 	r.recordUnstartedEvents(o, d.Plan.Failures())
 	r.recordTagEvents(o, d)
 	again, err := r.report(ctx, o, d)

@@ -5,8 +5,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -25,9 +28,14 @@ var (
 		Help:    "From the restart of a workload until its new pods were ready.",
 		Buckets: prometheus.ExponentialBuckets(0.5, 2, 12),
 	}, []string{"istio"})
+	migrationReason = kube.NewReasonGauge("fairlead_migration_reason",
+		"1 for the reason of the condition WorkloadsMigrated of an Istio, and while workloads move, for what the next batch waits for: "+
+			"Preparing, BatchRunning or BatchDelay.", "istio")
 )
 
-func init() { metrics.Registry.MustRegister(workloadsByState, batchDuration, readinessTime) }
+func init() {
+	metrics.Registry.MustRegister(workloadsByState, batchDuration, readinessTime, migrationReason)
+}
 
 // metricsRecorder derives metrics from consecutive plans of each Istio.
 type metricsRecorder struct {
@@ -50,9 +58,10 @@ func newMetricsRecorder() *metricsRecorder {
 	}
 }
 
-func (m *metricsRecorder) observe(istio string, d passage.Decision) {
+func (m *metricsRecorder) observe(istio string, d passage.Decision, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	migrationReason.Set(reason, istio)
 	counts := d.Plan.Counts()
 	for state, n := range map[passage.State]int{
 		passage.Pending: counts.Pending, passage.Running: counts.Running, passage.Done: counts.Done,
@@ -79,6 +88,17 @@ func (m *metricsRecorder) observe(istio string, d passage.Decision) {
 	m.observeBatch(istio, d, running)
 }
 
+// reasonOf is the reason of the condition, or why a migration that goes on starts nothing at the moment.
+func reasonOf(condition *metav1.Condition, d passage.Decision) string {
+	switch {
+	case condition == nil:
+		return ""
+	case condition.Reason == string(v1.ReasonMigrating) && d.Reason != nil:
+		return string(d.Reason.Code)
+	}
+	return condition.Reason
+}
+
 func (m *metricsRecorder) observeBatch(istio string, d passage.Decision, running map[passage.Object]time.Time) {
 	open, found := m.batch[istio]
 	if found && (len(running) == 0 || d.Batch != open.number) {
@@ -101,6 +121,7 @@ func (m *metricsRecorder) forget(istio string) {
 	defer m.mu.Unlock()
 	delete(m.underway, istio)
 	delete(m.batch, istio)
+	migrationReason.Set("", istio)
 	for _, vector := range []*prometheus.MetricVec{workloadsByState.MetricVec, batchDuration.MetricVec, readinessTime.MetricVec} {
 		vector.DeletePartialMatch(prometheus.Labels{"istio": istio})
 	}

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -31,6 +33,8 @@ func gathered(t *testing.T, istio string) map[string]float64 {
 			case metric.GetHistogram() != nil:
 				found[name+" count"] = float64(metric.GetHistogram().GetSampleCount())
 				found[name+" sum"] = metric.GetHistogram().GetSampleSum()
+			case name == "reason":
+				found[name+" "+labels["reason"]] = metric.GetGauge().GetValue()
 			default:
 				found[name+" "+labels["state"]] = metric.GetGauge().GetValue()
 			}
@@ -49,7 +53,7 @@ func TestMetrics(t *testing.T) {
 	}
 	observe := func(seconds, batch int, steps ...passage.Step) {
 		now = at(seconds)
-		m.observe(istio, passage.Decision{Plan: passage.Plan{Moves: []string{kindDeployment}, Steps: steps}, Batch: batch})
+		m.observe(istio, passage.Decision{Plan: passage.Plan{Moves: []string{kindDeployment}, Steps: steps}, Batch: batch}, "")
 	}
 	states := func(pending, running, done, failed, skipped float64) map[string]float64 {
 		return map[string]float64{
@@ -90,4 +94,36 @@ func TestMetrics(t *testing.T) {
 	observe(90, 2, step("a", passage.Done, 1, 8))
 	expect("after a restart", states(0, 0, 1, 0, 0))
 	m.forget(istio)
+}
+
+// What a dashboard shows as the reason, and an alert leaves out: a pause, or the delay between two batches.
+func TestReasonOfAMigration(t *testing.T) {
+	condition := func(reason v1.Reason) *metav1.Condition { return &metav1.Condition{Reason: string(reason)} }
+	waits := func(code passage.Code) passage.Decision { return passage.Decision{Reason: &passage.Reason{Code: code}} }
+	for want, of := range map[string]struct {
+		condition *metav1.Condition
+		decision  passage.Decision
+	}{
+		"":                        {nil, waits(passage.CodeNothingLeft)},
+		"Paused":                  {condition(v1.ReasonPaused), waits("Paused")},
+		"Migrating":               {condition(v1.ReasonMigrating), passage.Decision{}},
+		"BatchDelay":              {condition(v1.ReasonMigrating), waits(passage.CodeBatchDelay)},
+		"BatchRunning":            {condition(v1.ReasonMigrating), waits(passage.CodeBatchRunning)},
+		"MigrationFailed":         {condition(v1.ReasonMigrationFailed), waits(passage.CodeStepFailed)},
+		string(v1.ReasonMigrated): {condition(v1.ReasonMigrated), waits(passage.CodeNothingLeft)},
+	} {
+		if got := reasonOf(of.condition, of.decision); got != want {
+			t.Errorf("%q instead of %q", got, want)
+		}
+	}
+	m := newMetricsRecorder()
+	m.observe("held", waits(passage.CodeBatchRunning), "BatchRunning")
+	m.observe("held", waits(passage.CodeBatchDelay), "BatchDelay")
+	if got := gathered(t, "held"); got["reason BatchDelay"] != 1 || got["reason BatchRunning"] != 0 {
+		t.Errorf("%v", got)
+	}
+	m.forget("held")
+	if left := gathered(t, "held"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
 }

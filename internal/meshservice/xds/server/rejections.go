@@ -118,4 +118,13 @@ var rejected = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help: "Connections and streams that the xDS server rejected or closed, by cause.",
 }, []string{"cause"})
 
-func init() { metrics.Registry.MustRegister(rejected) }
+func init() {
+	metrics.Registry.MustRegister(rejected)
+	for _, why := range []cause{
+		causeConnections, causePending, causeStreams, causeHandshake, causeTimeout, causeRequestSize, causeSlowReader, causeTokenReviews,
+		causeIdentity, causeUnknownProxy, causeRequest,
+	} {
+		// A rate needs the zero before the first one.
+		rejected.WithLabelValues(string(why))
+	}
+}

@@ -223,6 +223,8 @@ func (s *Store) addSession(id model.ProxyID, one *session) error {
 	p.maxSessions = max(p.maxSessions, len(p.sessions))
 	if len(p.sessions) == 1 {
 		connectedProxies.WithLabelValues(id.Mesh).Inc()
+		// A rate needs the zero before the first NACK.
+		nacks.WithLabelValues(id.Mesh)
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc/credentials"
+
+	"github.com/fairlead/fairlead/internal/certs"
 )
 
 // Transport returns TLS credentials of files that are read for each connection: they may change at any time. Without
@@ -45,6 +47,9 @@ func Transport(certificateFile, keyFile, clientCAs string, log logr.Logger) (cre
 
 func parseKeyPair(texts [][]byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(texts[0], texts[1])
+	if err == nil {
+		certs.RecordValidity("mesh", pair.Leaf)
+	}
 	return &pair, err
 }
 
