@@ -30,9 +30,9 @@ build localkube programs unit test e2e e2e-full one race flake lint verify relea
 # Each has a folder in internal/, and a role of its own in the chart.
 PASSAGES := revision adoption rollout meshservice
 
-# Each a module of its own, so that Kubernetes, Istio, cert-manager and what only a release needs stay out of Fairlead's
-# dependencies.
-MODULES := . localkube localkube/istiod test/certmanager hack/release
+# Each a module of its own, so that Kubernetes, Istio, cert-manager, Prometheus and what only a release needs stay out of
+# Fairlead's dependencies.
+MODULES := . localkube localkube/istiod test/certmanager hack/release hack/monitoring
 
 BUILD := go run ./hack/build
 FAIRLEAD := bin/fairlead . -ldflags "$(LDFLAGS)" ./cmd/fairlead
@@ -161,7 +161,7 @@ bench: programs ## Measure how fast it is, as ratios against a bare client
 LOCALKUBE_LINT := go list -f '{{if not (or (eq .Name "main") (eq .Name "program"))}}{{.ImportPath}}{{end}}' ./...
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
+lint: alerts ## gofmt, go vet, staticcheck, alerts and dashboards, and govulncheck where its database can be reached
 	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
 		test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
 	go vet ./...
@@ -169,6 +169,16 @@ lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be r
 	@go run ./hack/vulncheck ./...
 	cd localkube && packages=$$($(LOCALKUBE_LINT)) && go vet $(KUBE_GCFLAGS) $$packages && go tool -modfile=../tools/go.mod staticcheck $$packages
 	cd hack/release && go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...
+
+# Promtool finds the targets of a Prometheus as well, by the libraries of every cloud there is. Nobody needs these here.
+PROMETHEUS_TAGS := -tags=$(TAGS),remove_all_sd
+PROMTOOL := go run $(PROMETHEUS_TAGS) github.com/prometheus/prometheus/cmd/promtool
+
+.PHONY: alerts
+alerts: ## Test the chart's alerts with promtool, and the queries of alerts and dashboards (the first time takes minutes)
+	cd hack/monitoring && go vet $(PROMETHEUS_TAGS) ./... && go test -vet=off $(PROMETHEUS_TAGS) ./...
+	cd hack/monitoring && $(PROMTOOL) check rules --lint=all --lint-fatal ../../charts/fairlead/monitoring/alerts.yaml
+	cd hack/monitoring && $(PROMTOOL) test rules alerts_test.yaml
 
 .PHONY: vulncheck
 vulncheck: ## Known vulnerabilities in what is called; GOVULNDB names another database, such as file:///DIR

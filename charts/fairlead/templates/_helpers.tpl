@@ -90,3 +90,21 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if regexMatch "\\.(sailoperator\\.io|materialize\\.cloud|karmada\\.io|kuma\\.io|fairlead\\.dev)$" . -}}yes{{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/*
+How Prometheus scrapes a port of metrics, every so often. The certificate is signed by nobody: the token decides about access. Labels of
+metrics, such as namespace, win over those of the pod.
+*/}}
+{{- define "fairlead.endpoint" -}}
+{{- $root := first . -}}
+scheme: https
+path: /metrics
+interval: {{ last . }}
+honorLabels: true
+tlsConfig:
+  insecureSkipVerify: true
+authorization:
+  credentials:
+    name: {{ include "fairlead.fullname" $root }}-scraper
+    key: token
+{{- end -}}

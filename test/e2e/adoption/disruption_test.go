@@ -17,6 +17,7 @@ func TestStoryMemberDownAndBack(t *testing.T) {
 	s.says(t, "it-configmap", applied)
 	heal := s.members[member2].cut(t)
 	wait.Until(t, s.ready(member2, metav1.ConditionFalse, s.members[member2].Config().Host+" does not respond as expected"))
+	s.operator.Measures(t, `fairlead_adoption_cluster_ready{cluster="`+member2+`"}`, func(ready float64) bool { return ready == 0 })
 	template := configMap("it")
 	s.change(t, s.hub, template, func() { template.Data["a"] = "2" })
 	s.create(t, s.hub, configMap("later"))

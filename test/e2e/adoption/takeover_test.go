@@ -67,6 +67,10 @@ func TestStoryTakeover(t *testing.T) {
 	if was := before[left.Name]; left.ResourceVersion != was.ResourceVersion {
 		t.Errorf("it was written to: %s became %s", was.ResourceVersion, left.ResourceVersion)
 	}
+	series := fmt.Sprintf(`fairlead_adoption_resources{namespace=%q,policy="deployments-pp",state="conflicting"}`, s.namespace)
+	s.operator.Measures(t, series, func(n float64) bool { return n == 1 })
+	s.operator.Measures(t, `fairlead_adoption_leftovers{cluster="`+member1+`"}`, func(float64) bool { return true })
+	s.operator.CompareMetrics(t, "adoption")
 	for _, want := range []string{"CONFLICT-RESOLUTION", "PRIORITY", "Overwrite"} {
 		if table := s.kubectl(t, s.hub, "get", "pp"); !strings.Contains(table, want) {
 			t.Errorf("no %s in\n%s", want, table)

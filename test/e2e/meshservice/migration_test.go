@@ -134,6 +134,11 @@ func TestStoryRefusal(t *testing.T) {
 	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonFailed, s.checkout.id.Name, "no such field")
 	s.enter(t, failed, "status", nil, s.consumer("checkout"), s.checkout.id.Name)
 	later.reaches(t, []string{tag}, []string{cluster})
+	some := func(n float64) bool { return n > 0 }
+	s.Operator.Measures(t, fmt.Sprintf(`fairlead_mesh_consumers{mesh=%q,state="Failed"}`, s.mesh), some)
+	s.Operator.Measures(t, fmt.Sprintf(`fairlead_mesh_switch_reason{mesh=%q,reason="Failed"}`, s.mesh), some)
+	s.Operator.Measures(t, fmt.Sprintf(`fairlead_mesh_refusals_total{mesh=%q}`, s.mesh), some)
+	s.Operator.CompareMetrics(t, "meshservice")
 
 	// With the next change of its configuration it is sent again what it has refused.
 	s.checkout.hear(true)

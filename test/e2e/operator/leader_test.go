@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/history"
 	"github.com/fairlead/fairlead/test/harness/wait"
@@ -45,7 +46,7 @@ func TestStoryLeaders(t *testing.T) {
 	admin := administrator(t, c.Config())
 	held := followLease(t, admin, "meshservice")
 	start := func() (*process, string) {
-		p := startOperator(t, c.Kubeconfig(), append(otherPassage, longLease(), "--leader-election-namespace", c.Namespace(t))...)
+		p := startOperator(t, c.Kubeconfig(), append(otherPassage, longLease(), harness.Scrapable, "--leader-election-namespace", c.Namespace(t))...)
 		p.ready(t)
 		identity, _ := p.logged(t, "taking part in leader election")["identity"].(string)
 		return p, identity
@@ -75,8 +76,15 @@ func TestStoryLeaders(t *testing.T) {
 	held.wereHeldBy(t, one)
 
 	first.Kill()
+	leads := func(p *process, holder string, value float64) {
+		t.Helper()
+		p.Measures(t, fmt.Sprintf(`fairlead_passage_lease{holder=%q,passage="meshservice"}`, holder), func(v float64) bool { return v == value })
+	}
+	leads(second, one, 0)
 	held.end(t)
 	second.leading(t)
+	leads(second, two, 1)
+	second.CompareMetrics(t, "operator")
 	acts()
 	held.wereHeldBy(t, one, two)
 	if early := held.takenEarly(t, one, two); early > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -25,6 +26,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,11 +48,13 @@ func TestServingPermissions(t *testing.T) {
 	electsMeshLeader(t, admin)
 	namespace, shop := c.Namespace(t), c.Namespace(t)
 	installCRDs(t, c.Config(), "meshservice")
-	r, err := renderChart("fairlead", namespace, meshValues(map[string]any{"serving": serving(nil)}, "meshservice"))
+	r, err := renderChart("fairlead", namespace, monitored(map[string]any{"passages": []any{"meshservice"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Apply(t.Context(), admin); err != nil {
+	r.Objects = slices.DeleteFunc(r.Objects, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == "monitoring.coreos.com" })
+	// Helm would sort Namespaces before what is in them.
+	if err := errors.Join(r.Apply(t.Context(), admin, "Namespace"), r.Apply(t.Context(), admin)); err != nil {
 		t.Fatal(err)
 	}
 	var all rbacv1.ClusterRole
@@ -64,7 +68,6 @@ func TestServingPermissions(t *testing.T) {
 		}
 	}
 	i := &installation{Client: admin, config: c.Config(), namespace: namespace, release: r}
-	i.allowScraper(t)
 	authority, files := servingCertificate(t, "127.0.0.1")
 	line := startRecorder(t, c.Config())
 	start := func(deployment, kubeconfig string, more ...string) *process {
@@ -110,13 +113,21 @@ func TestServingPermissions(t *testing.T) {
 		}
 		return fmt.Errorf("no report lists %s", node)
 	})
+	var page string
 	wait.Until(t, func(ctx context.Context) error {
-		code, body, err := scrape(ctx, "https://"+process.address(t, "metrics"), i.token(t, "scraper"))
+		// As the PodMonitor has Prometheus do it.
+		var scraper corev1.Secret
+		if err := admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "fairlead-scraper"}, &scraper); err != nil {
+			return err
+		}
+		code, body, err := scrape(ctx, "https://"+process.address(t, "metrics"), string(scraper.Data[corev1.ServiceAccountTokenKey]))
 		if err != nil || code != http.StatusOK || !strings.Contains(body, fmt.Sprintf("fairlead_mesh_connected_proxies{mesh=%q} 1", shop)) {
 			return fmt.Errorf("status %d: %.200s: %w", code, body, err)
 		}
+		page = body
 		return nil
 	})
+	harness.CompareMetrics(t, "serve-mesh", page)
 	patches := func(c call) bool { return c.verb == "patch" }
 	wait.Until(t, func(context.Context) error {
 		if len(line.made(patches)) == 0 {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -45,7 +46,7 @@ type state struct {
 func TestEveryState(t *testing.T) {
 	t.Parallel()
 	s := &states{world: newHub(t), t: t, server: serveCharts(t, "v1.24.0", "v1.26.0", "v1.31.0")}
-	s.flags = []string{"--chart-repository", s.server.URL, "--chart-cache-dir", t.TempDir(), "--install-crds=false", scrapable}
+	s.flags = []string{"--chart-repository", s.server.URL, "--chart-cache-dir", t.TempDir(), "--install-crds=false", harness.Scrapable}
 	before := s.everything(t)
 	s.operate(s.t, s.flags...)
 	s.keepServing(t)
@@ -204,7 +205,7 @@ func (s *states) restartWritesNothing(t *testing.T) {
 	s.operator.Kill()
 	s.operate(s.t, s.flags...)
 	s.operator.rest(t)
-	all, err := s.operator.metrics(t.Context())
+	all, err := s.operator.Metrics(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

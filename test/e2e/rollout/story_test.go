@@ -159,6 +159,7 @@ func TestStoryRollout(t *testing.T) {
 	e.serves(t, 3, "v26.3.0")
 	untouched.check(t)
 	expect(0, "there is nothing to promote", "promote", "--yes")
+	e.Operator.CompareMetrics(t, "rollout")
 }
 
 // begin is a command of the owner of the environment that goes on for a while.

@@ -134,6 +134,7 @@ func TestStoryMigration(t *testing.T) {
 		}
 	})
 	t.Run(zeroDowntime+"Verify gradual rollout maintains availability", func(t *testing.T) { seen.proves(t, size) })
+	m.Operator.CompareMetrics(t, "revision")
 	t.Run(basic+"Verify old control plane can be cleaned up", func(t *testing.T) {
 		m.pruned(t, m.from)
 		harness.WaitForDeletion(t, m.world, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "istiod-" + m.from}})
@@ -240,6 +241,7 @@ func TestStoryFailureRecovery(t *testing.T) {
 		if status.TotalWorkloads != 6 || status.MigratedWorkloads != 5 || status.FailedWorkloads != 1 {
 			t.Errorf("it says %+v", status)
 		}
+		m.Operator.Measures(t, fmt.Sprintf(`fairlead_migration_workloads{istio=%q,state="Failed"}`, m.istio.Name), func(n float64) bool { return n == 1 })
 	})
 	t.Run("Verify Events emitted for failure", func(t *testing.T) {
 		ofWorkload := m.reported(t, sick.d, "MigrationFailed", "moving to "+m.to+" failed: Readiness timeout exceeded after 2s")
@@ -298,6 +300,7 @@ func TestStoryOperatorKilled(t *testing.T) {
 	m.set(t, version(newVersion))
 	m.moves(t, sick, m.to)
 	m.moves(t, first, m.to)
+	w.Operator.Measures(t, fmt.Sprintf(`fairlead_migration_reason{istio=%q,reason="BatchRunning"}`, m.istio.Name), func(n float64) bool { return n == 1 })
 	w.Operator.Kill()
 	m.release(t, first)
 	m.runs(t, first, m.to)
