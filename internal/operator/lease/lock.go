@@ -13,7 +13,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -262,26 +261,20 @@ func (l *Lock) get(ctx context.Context, namespace, name string) (*coordinationv1
 	return lease, err
 }
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=fairlead,verbs=list
-
-// blockingFormer reads the former lease of this operator, and unless it is known that others lead, those of all namespaces: an
-// operator that stands by lists nothing. It returns those that an older version holds.
+// blockingFormer reads the former lease of this operator, and unless it is known that others lead, that of operators that are started
+// by hand. It returns those that an older version holds. Leases of other namespaces count for nothing: tenants write them.
 func (l *Lock) blockingFormer(ctx context.Context, blocked bool) ([]*coordinationv1.Lease, error) {
 	var err error
 	if l.former, err = l.get(ctx, l.FormerNamespace, FormerName); err != nil {
 		return nil, err
 	}
 	all := []*coordinationv1.Lease{l.former}
-	if !blocked && !l.isFormer(l.former) {
-		list, err := l.client.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", FormerName).String()})
+	if !blocked && !l.isFormer(l.former) && l.FormerNamespace != Namespace {
+		byHand, err := l.get(ctx, Namespace, FormerName)
 		if err != nil {
 			return nil, err
 		}
-		for i := range list.Items {
-			if list.Items[i].Namespace != l.FormerNamespace {
-				all = append(all, &list.Items[i])
-			}
-		}
+		all = append(all, byHand)
 	}
 	return slices.DeleteFunc(all, func(lease *coordinationv1.Lease) bool { return !l.isFormer(lease) }), nil
 }
