@@ -51,8 +51,8 @@ func TestRefusal(t *testing.T) {
 		// As long as the configuration has what was refused, the refusal stands.
 		store.Set(cart, config(2, "a", "bad"))
 		eventually(t, "the new endpoints", func() bool {
-			last := m.history()[len(m.history())-1]
-			return last.of == resource.Endpoint
+			history := m.history()
+			return history[len(history)-1].of == resource.Endpoint
 		})
 		if store.Connection(cart).NACK == "" {
 			t.Error("the refusal was forgotten")
