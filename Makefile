@@ -46,8 +46,9 @@ LOCALKUBE := bin/localkube localkube $(KUBE_GCFLAGS) -ldflags "$(KUBE_LDFLAGS)" 
 
 # go vet is part of `make lint`. What keeps a test waiting for ever, test/harness/wait ends long before the timeout does.
 TEST := go run ./hack/test
-TEST_FLAGS := -vet=off -timeout 90m
-UNIT_FLAGS := -vet=off -timeout 15m
+# Without what a debugger reads, a test is linked in two thirds of the time, and there are more than a hundred.
+TEST_FLAGS := -vet=off -ldflags=-w -timeout 90m
+UNIT_FLAGS := -vet=off -ldflags=-w -timeout 15m
 # Of localkube only what has tests: to build the rest is to compile Kubernetes.
 LOCALKUBE_TESTED = $$(cd localkube && go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./internal/...)
 UNIT = $(UNIT_FLAGS) ./api/... ./internal/... ./hack/... ./test/chart ./test/docs -- -C localkube $(KUBE_GCFLAGS) $(UNIT_FLAGS) $(LOCALKUBE_TESTED) \
