@@ -35,7 +35,7 @@ type Client struct {
 	Stop    context.CancelFunc
 
 	mu      sync.Mutex
-	watched map[schema.GroupVersionKind]bool
+	watched map[schema.GroupVersionKind]cache.Informer
 	removed map[client.ObjectKey]removedJob
 	// autoscalersListed holds once autoscalers could be listed; autoscalersRefused is when that was last refused.
 	autoscalersListed  bool
@@ -52,7 +52,7 @@ func newClient(name string, config *rest.Config, onEvent func(map[string]string)
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
-	m := &Client{Name: name, Config: config, onEvent: onEvent, watched: map[schema.GroupVersionKind]bool{}}
+	m := &Client{Name: name, Config: config, onEvent: onEvent, watched: map[schema.GroupVersionKind]cache.Informer{}}
 	// A request that is not answered holds up others; watches, which take long by nature, are the cache's.
 	withTimeout := rest.CopyConfig(config)
 	withTimeout.Timeout = requestTimeout
@@ -110,15 +110,10 @@ const requestTimeout = 30 * time.Second
 func (m *Client) Watch(kind schema.GroupVersionKind) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.watched[kind] {
+	if m.watched[kind] != nil {
 		return nil
 	}
-	var like client.Object = model.NewMetadata(kind)
-	if kind == jobKind {
-		// Of a Job that is removed, the last event tells whether it had finished.
-		like = newJob()
-	}
-	informer, err := m.cache.GetInformer(m.ctx, like, cache.BlockUntilSynced(false))
+	informer, err := m.cache.GetInformer(m.ctx, watchedAs(kind), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s in cluster %s: %w", kind.Kind, m.Name, err)
 	}
@@ -140,8 +135,37 @@ func (m *Client) Watch(kind schema.GroupVersionKind) error {
 	if err != nil {
 		return fmt.Errorf("watch %s in cluster %s: %w", kind.Kind, m.Name, err)
 	}
-	m.watched[kind] = true
+	m.watched[kind] = informer
 	return nil
+}
+
+// watchedAs is how the objects of a kind are watched.
+func watchedAs(kind schema.GroupVersionKind) client.Object {
+	if kind == jobKind {
+		// Of a Job that is removed, the last event tells whether it had finished.
+		return newJob()
+	}
+	return model.NewMetadata(kind)
+}
+
+// WatchedVersion is the VersionOf a managed object in its last event, empty if there was none.
+func (m *Client) WatchedVersion(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) string {
+	m.mu.Lock()
+	informer := m.watched[kind]
+	m.mu.Unlock()
+	if informer == nil || !informer.HasSynced() {
+		return ""
+	}
+	object := watchedAs(kind)
+	if err := m.cache.Get(ctx, key, object); err != nil {
+		return ""
+	}
+	return VersionOf(object)
+}
+
+// VersionOf tells one version of an object from all others, those of an object of that name in another cluster included.
+func VersionOf(object client.Object) string {
+	return string(object.GetUID()) + "/" + object.GetResourceVersion()
 }
 
 // Get reads an object from the API server, nil if there is none.

@@ -103,6 +103,7 @@ func releaseObject(ctx context.Context, m *member.Client, step Step, live *unstr
 
 // removeFinalizer ends the deletion of a Work.
 func (r *reconciler) removeFinalizer(ctx context.Context, work *workv1alpha1.Work) error {
+	r.comparisons.forget(work.UID)
 	r.driftLimiter.Forget(func(uid types.UID) bool { return uid == work.UID })
 	return kube.RemoveFinalizer(ctx, r.client, work, model.FinalizerExecution, model.FieldOwner)
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -75,6 +76,7 @@ type reconciler struct {
 	rechecks     *member.Rechecks
 	now          func() time.Time
 	freshness    freshnessCheck
+	comparisons  comparisons
 	driftLimiter kube.DriftLimiter[types.UID]
 }
 
@@ -98,7 +100,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if r.freshness.isStale(&work) {
 		return ctrl.Result{RequeueAfter: cacheDelay}, nil
 	}
-	result, compared, err := r.reconcile(ctx, cluster, &work)
+	m := r.clientOf(cluster)
+	if m != nil && rechecked == nil && r.comparisons.isCurrent(ctx, &work, m) {
+		return ctrl.Result{}, nil
+	}
+	result, compared, err := r.reconcile(ctx, cluster, m, &work)
 	if err != nil || !compared || rechecked == nil {
 		return result, err
 	}
@@ -118,8 +124,7 @@ const reportDelay = time.Second
 
 // reconcile tells whether the object in the member was compared with the Work, or need not be. The Work has the status that was
 // written.
-func (r *reconciler) reconcile(ctx context.Context, cluster string, work *workv1alpha1.Work) (result ctrl.Result, compared bool, err error) {
-	m := r.clientOf(cluster)
+func (r *reconciler) reconcile(ctx context.Context, cluster string, m *member.Client, work *workv1alpha1.Work) (result ctrl.Result, compared bool, err error) {
 	o, err := r.observeHub(ctx, work, cluster, m != nil)
 	if err != nil {
 		return ctrl.Result{}, false, err
@@ -135,37 +140,48 @@ func (r *reconciler) reconcile(ctx context.Context, cluster string, work *workv1
 		result, err = r.reconcileDeleted(ctx, m, o)
 		return result, true, err
 	}
-	status, err := r.reconcileActive(ctx, m, o)
+	status, live, err := r.reconcileActive(ctx, m, o)
 	if err != nil {
+		return ctrl.Result{}, false, err
+	}
+	if err := r.writeStatus(ctx, work, status); err != nil {
 		return ctrl.Result{}, false, err
 	}
 	applied := meta.FindStatusCondition(status.Conditions, workv1alpha1.ConditionApplied)
 	if applied.Status != metav1.ConditionTrue {
 		result.RequeueAfter = RecheckInterval
+	} else if live != nil {
+		r.comparisons.record(work, live)
 	}
-	return result, passage.Code(applied.Reason) != model.ReasonUnreachable, r.writeStatus(ctx, work, status)
+	return result, passage.Code(applied.Reason) != model.ReasonUnreachable, nil
 }
 
-// reconcileActive observes, plans and applies a Work that stays, and returns its new status.
-func (r *reconciler) reconcileActive(ctx context.Context, m *member.Client, o Observed) (workv1alpha1.WorkStatus, error) {
+// reconcileActive observes, plans and applies a Work that stays, and returns its new status, and the object of a Work that has one
+// and is applied.
+func (r *reconciler) reconcileActive(ctx context.Context, m *member.Client, o Observed) (workv1alpha1.WorkStatus, *unstructured.Unstructured, error) {
 	var statuses []workv1alpha1.ManifestStatus
+	var live *unstructured.Unstructured
 	for i := range o.Work.Spec.Workload.Manifests {
 		object, err := r.observeMember(ctx, m, o, i)
 		var step Step
 		if err == nil {
 			if step = Decide(o, object); step.Action == model.ActionLeave || step.Action == model.ActionWait {
-				return WithApplied(o.Work, metav1.ConditionFalse, step.Reason, r.now()), nil
+				return WithApplied(o.Work, metav1.ConditionFalse, step.Reason, r.now()), nil, nil
 			}
 			object.Live, err = r.applyStep(ctx, m, o.Work, object, step)
 		}
 		if member.IsUserError(err) {
-			return WithApplied(o.Work, metav1.ConditionFalse, member.RefusedReason(m.Name, object.Manifest, err), r.now()), nil
+			return WithApplied(o.Work, metav1.ConditionFalse, member.RefusedReason(m.Name, object.Manifest, err), r.now()), nil, nil
 		} else if err != nil {
-			return o.Work.Status, err
+			return o.Work.Status, nil, err
 		}
+		live = object.Live
 		statuses = append(statuses, *StepStatus(o.Work, object, step.Action))
 	}
-	return AppliedStatus(o.Work, m.Name, statuses, r.now()), nil
+	if len(statuses) != 1 {
+		live = nil
+	}
+	return AppliedStatus(o.Work, m.Name, statuses, r.now()), live, nil
 }
 
 // reconcileDeleted observes, plans and applies a Work that is being deleted, and removes its finalizer.

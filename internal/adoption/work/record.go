@@ -2,8 +2,10 @@ package work
 
 import (
 	"maps"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
@@ -40,7 +42,12 @@ func newRecord(desired, live *unstructured.Unstructured) Record {
 // contentOf is the part of a live object that a manifest determines: not the status, the metadata of other clients, and the
 // fields that the cluster assigns. Replicas are compared apart, because an autoscaler may change them.
 func contentOf(live, said *unstructured.Unstructured) map[string]any {
-	rest := live.DeepCopy()
+	rest := &unstructured.Unstructured{Object: make(map[string]any, len(live.Object))}
+	for field, value := range live.Object {
+		if field != "metadata" && field != "status" {
+			rest.Object[field] = runtime.DeepCopyJSONValue(value)
+		}
+	}
 	for _, path := range manifest.AssignedPaths[live.GroupVersionKind().GroupKind().String()] {
 		if _, found, err := unstructured.NestedFieldNoCopy(said.Object, path...); err == nil && !found {
 			unstructured.RemoveNestedField(rest.Object, path...)
@@ -54,14 +61,14 @@ func contentOf(live, said *unstructured.Unstructured) map[string]any {
 		"labels": selectKeys(live.GetLabels(), said.GetLabels()), "annotations": selectKeys(live.GetAnnotations(), said.GetAnnotations()),
 	}
 	maps.Copy(content, rest.Object)
-	delete(content, "metadata")
-	delete(content, "status")
 	return content
 }
 
 // EqualForUsers tells whether two objects have the same content, but for the ownership labels and the fields that no user sets.
 func EqualForUsers(a, b *unstructured.Unstructured) bool {
-	return manifest.Digest(manifest.UserContent(a)) == manifest.Digest(manifest.UserContent(b))
+	of, with := manifest.UserContent(a), manifest.UserContent(b)
+	// Equal digests take longer to find, and are also those of numbers of two types.
+	return reflect.DeepEqual(of, with) || manifest.Digest(of) == manifest.Digest(with)
 }
 
 func selectKeys(live, want map[string]string) map[string]string {
