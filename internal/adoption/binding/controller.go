@@ -105,7 +105,7 @@ func (r *reconciler) reconcileActive(ctx context.Context, o Observed) (map[strin
 		return o.Works, from, nil
 	}
 	o.Template = &unstructured.Unstructured{}
-	if exists, err := r.getTemplate(ctx, key, o.Template); err != nil || !exists {
+	if exists, err := r.getTemplate(ctx, key, cached, o.Template); err != nil || !exists {
 		// The template controller deletes the binding of a template that is gone.
 		return o.Works, sourceOf(o.Binding), err
 	}

@@ -22,10 +22,11 @@ type Observed struct {
 	Works map[string]*workv1alpha1.Work
 }
 
-// getTemplate reads a template, or as much of it as into holds. It tells whether the template exists, and is not being deleted.
-func (r *reconciler) getTemplate(ctx context.Context, key model.TemplateKey, into client.Object) (bool, error) {
+// getTemplate reads a template, or as much of it as into holds. It tells whether the template exists, and is not being deleted. The API
+// server may answer from its cache as long as that has the version that the operator has seen; without a version, from its store.
+func (r *reconciler) getTemplate(ctx context.Context, key model.TemplateKey, seen string, into client.Object) (bool, error) {
 	into.GetObjectKind().SetGroupVersionKind(key.Kind)
-	err := r.templates.Get(ctx, key.ObjectKey, into)
+	err := r.templates.Get(ctx, key.ObjectKey, into, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: seen}})
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("get %s %s: %w", key.Kind.Kind, key.ObjectKey, err)
 	}
@@ -47,7 +48,7 @@ func templateKeyOf(work *workv1alpha1.Work) (model.TemplateKey, error) {
 // isTemplateKept tells whether the template of a binding that is being deleted, or gone, exists, and stays. In a namespace that is
 // being deleted none does, even if the binding goes first.
 func (r *reconciler) isTemplateKept(ctx context.Context, key model.TemplateKey) (bool, error) {
-	exists, err := r.getTemplate(ctx, key, &metav1.PartialObjectMetadata{})
+	exists, err := r.getTemplate(ctx, key, "", &metav1.PartialObjectMetadata{})
 	if err != nil || !exists {
 		return false, err
 	}
