@@ -149,6 +149,8 @@ func (w *world) accept(before, object *unstructured.Unstructured, manager string
 	stored := object.DeepCopy()
 	if before == nil {
 		stored.SetUID(w.newUID())
+	} else if stored.GetManagedFields() == nil {
+		stored.SetManagedFields(before.GetManagedFields())
 	}
 	if stored.GetKind() == "Deployment" {
 		if _, found, _ := unstructured.NestedInt64(stored.Object, "spec", "progressDeadlineSeconds"); !found {

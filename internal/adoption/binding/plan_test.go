@@ -230,10 +230,12 @@ func TestPlanWithNewDefaults(t *testing.T) {
 	}
 }
 
-// A template whose managedFields cannot be read is an error, and deletes nothing.
+// A template whose managedFields cannot be read, of a kind with fields that clusters assign, is an error, and deletes nothing.
 func TestPlanWithInvalidManagedFields(t *testing.T) {
 	o := observed(t)
 	o.Binding.Spec.Clusters = nil
+	o.Template.SetKind("Service")
+	o.Template.SetAPIVersion("v1")
 	o.Template.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"k:{":{}}`)}})
 	if d := Decide(o); d.Err == nil || len(d.Steps) > 0 {
 		t.Errorf("%v, %v", d.Err, d.Steps)

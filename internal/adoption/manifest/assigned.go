@@ -11,20 +11,23 @@ import (
 // assigningManagers are field managers whose values hold in their own cluster only.
 var assigningManagers = []string{"kube-controller-manager", "kube-scheduler"}
 
-// unownedFields returns a predicate for fields that no client owns by managedFields: the API server assigned them, as it does
-// with the clusterIP of a Service. Without managedFields the predicate is false for all fields.
-func unownedFields(template *unstructured.Unstructured) (func(path ...any) bool, error) {
-	owned, err := ownedFields(template)
-	if err != nil {
-		return nil, err
+// unownedFields are the fields of a template that no client owns by managedFields: the API server assigned them, as it does with the
+// clusterIP of a Service. Without managedFields there are none. They are read when the first is asked for, because most kinds have no
+// field that a cluster assigns.
+type unownedFields struct {
+	template *unstructured.Unstructured
+	owned    *fieldpath.Set
+	err      error
+}
+
+func (f *unownedFields) has(parts ...any) bool {
+	if f.owned == nil {
+		if f.owned, f.err = ownedFields(f.template); f.err != nil {
+			f.owned = fieldpath.NewSet()
+		}
 	}
-	if owned.Empty() {
-		return func(...any) bool { return false }, nil
-	}
-	return func(parts ...any) bool {
-		path, err := fieldpath.MakePath(parts...)
-		return err == nil && !owned.Has(path)
-	}, nil
+	path, err := fieldpath.MakePath(parts...)
+	return err == nil && !f.owned.Empty() && !f.owned.Has(path)
 }
 
 // ownedFields are the fields that clients own by managedFields, but for the controllers of a cluster.

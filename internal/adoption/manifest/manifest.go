@@ -26,17 +26,14 @@ const AnnotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // OfTemplate has the fields of a template that its user has set.
 func OfTemplate(template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	assigned, err := unownedFields(template)
-	if err != nil {
-		return nil, err
-	}
 	annotations := maps.Clone(template.GetAnnotations())
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
 		return key == AnnotationLastApplied || domainOf(key) == "fairlead.dev" || IsAssignedAnnotation(key)
 	})
 	m := WithUserMetadata(template, annotations)
-	RemoveAssigned(m, assigned)
-	return m, nil
+	unowned := unownedFields{template: template}
+	RemoveAssigned(m, unowned.has)
+	return m, unowned.err
 }
 
 // FromTemplate is the manifest of a Work: the fields of a template that its user has set, and an annotation with the conflict
@@ -84,9 +81,12 @@ func Digest(content any) string {
 // WithUserMetadata is an object without its status, and with the labels of its users and the given annotations as its only
 // metadata besides its name.
 func WithUserMetadata(object *unstructured.Unstructured, annotations map[string]string) *unstructured.Unstructured {
-	m := object.DeepCopy()
-	delete(m.Object, "status")
-	delete(m.Object, "metadata")
+	m := &unstructured.Unstructured{Object: make(map[string]any, len(object.Object))}
+	for field, value := range object.Object {
+		if field != "status" && field != "metadata" {
+			m.Object[field] = runtime.DeepCopyJSONValue(value)
+		}
+	}
 	m.SetName(object.GetName())
 	m.SetNamespace(object.GetNamespace())
 	m.SetLabels(UserKeys(object.GetLabels()))

@@ -82,15 +82,18 @@ func keepNodePorts(want, live *unstructured.Unstructured) {
 // portKey is the list map key of the ports of a Service.
 func portKey(port map[string]any) string { return fmt.Sprint(port["port"], "/", protocolOf(port)) }
 
+// serverFields are the metadata of an object that an update must not change. The API server leaves managedFields as they are when an
+// update has none, and does not have to read them once more.
+var serverFields = []string{"resourceVersion", "uid", "ownerReferences", "finalizers", "creationTimestamp"}
+
 // CopyServerFields copies the status and the metadata of the live object that an update must not change.
 func CopyServerFields(want, live *unstructured.Unstructured) {
 	if status, found := live.Object["status"]; found {
 		want.Object["status"] = status
 	}
-	want.SetResourceVersion(live.GetResourceVersion())
-	want.SetUID(live.GetUID())
-	want.SetOwnerReferences(live.GetOwnerReferences())
-	want.SetFinalizers(live.GetFinalizers())
-	want.SetCreationTimestamp(live.GetCreationTimestamp())
-	want.SetManagedFields(live.GetManagedFields())
+	for _, field := range serverFields {
+		unstructured.RemoveNestedField(want.Object, "metadata", field)
+		CopyField(want, live, "metadata", field)
+	}
+	unstructured.RemoveNestedField(want.Object, "metadata", "managedFields")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,11 +123,11 @@ func TestMergeKeys(t *testing.T) {
 
 // Only labels and annotations that Fairlead owns are its own to remove.
 func TestOwnedKeys(t *testing.T) {
-	object := &metav1.PartialObjectMetadata{}
+	object := &unstructured.Unstructured{}
 	object.SetManagedFields([]metav1.ManagedFieldsEntry{
 		{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:theirs":{}}}}`)},
 		{Manager: FieldOwner, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{".":{},"f:b":{},"f:a":{}},"f:annotations":{"f:example.com/note":{}}},"f:spec":{"f:labels":{"f:c":{}}}}`)},
-		{Manager: FieldOwner, FieldsV1: metav1.NewFieldsV1(`not JSON`)},
+		{Manager: FieldOwner, FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)},
 		{Manager: FieldOwner},
 	})
 	labels, annotations := OwnedKeys(object)

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -102,27 +101,24 @@ func KarmadaMark(object metav1.Object) string {
 }
 
 // OwnedKeys are the keys of the labels and annotations that Fairlead owns by managedFields.
-func OwnedKeys(object metav1.Object) (labels, annotations []string) {
-	for _, entry := range object.GetManagedFields() {
-		if entry.Manager != FieldOwner || entry.FieldsV1 == nil {
+func OwnedKeys(object *unstructured.Unstructured) (labels, annotations []string) {
+	// GetManagedFields would convert the fields of all managers.
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", "managedFields")
+	entries, _ := value.([]any)
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		if entry["manager"] != FieldOwner {
 			continue
 		}
-		var fields struct {
-			Metadata struct {
-				Labels      map[string]any `json:"f:labels"`
-				Annotations map[string]any `json:"f:annotations"`
-			} `json:"f:metadata"`
-		}
-		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue
-		}
-		labels = appendKeys(labels, fields.Metadata.Labels)
-		annotations = appendKeys(annotations, fields.Metadata.Annotations)
+		labels = appendKeys(labels, entry, "f:labels")
+		annotations = appendKeys(annotations, entry, "f:annotations")
 	}
 	return labels, annotations
 }
 
-func appendKeys(keys []string, fields map[string]any) []string {
+func appendKeys(keys []string, entry map[string]any, field string) []string {
+	value, _, _ := unstructured.NestedFieldNoCopy(entry, "fieldsV1", "f:metadata", field)
+	fields, _ := value.(map[string]any)
 	for name := range fields {
 		if key, found := strings.CutPrefix(name, "f:"); found {
 			keys = append(keys, key)
