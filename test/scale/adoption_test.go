@@ -13,6 +13,7 @@ import (
 const (
 	maxTakeoverRatio  = 6
 	maxHubWrites      = 5
+	maxReads          = 1.1
 	maxEvents         = 3
 	maxAdoptionMemory = 200
 	adoptionRounds    = 3
@@ -31,12 +32,12 @@ func BenchmarkTakeOver(b *testing.B) {
 	member.running(b)
 	before := member.state(b)
 	for b.Loop() {
-		var bare, taken []time.Duration
+		var bare, taken []attempt
 		for round := range adoptionRounds {
-			bare = append(bare, f.applyBare(b, count, round))
+			bare = append(bare, f.measure(b, func() time.Duration { return f.applyBare(b, count, round) }))
 			stop := watchMemory(b.Context(), f.operator.Pid())
 			earlier := f.books(b)
-			taken = append(taken, f.takeOver(b, count))
+			taken = append(taken, f.measure(b, func() time.Duration { return f.takeOver(b, count) }))
 			now := f.books(b)
 			memory, err := stop()
 			if err != nil {
@@ -48,7 +49,8 @@ func BenchmarkTakeOver(b *testing.B) {
 			}
 			fmt.Printf("given back in %.1f s\n", f.giveBack(b).Seconds())
 		}
-		ratio := medianOf(taken).Seconds() / medianOf(bare).Seconds()
+		took := func(a attempt) time.Duration { return a.took }
+		ratio := medianOf(each(taken, took)).Seconds() / medianOf(each(bare, took)).Seconds()
 		fmt.Printf("median of %d rounds: %.2f times as long as a bare client (limit %d)\n", adoptionRounds, ratio, maxTakeoverRatio)
 		b.ReportMetric(ratio, "x-bare")
 		if ratio > maxTakeoverRatio {
@@ -66,16 +68,19 @@ func medianOf(all []time.Duration) time.Duration {
 }
 
 // judge prints one round, and what is wrong with it.
-func (f *fleet) judge(b *testing.B, count, round int, bare, taken time.Duration, earlier, now books, memory memory) {
+func (f *fleet) judge(b *testing.B, count, round int, bare, taken attempt, earlier, now books, memory memory) {
 	b.Helper()
 	objects := float64(count)
-	own := now.hub.since(earlier.hub)
+	own := now.hub.since(earlier.hub).writes()
 	written := own.of("resourcebindings", "clusterresourcebindings", "works", "secrets") / objects
 	rows := [][]string{
 		{"", "limit", ""},
-		{"time, bare client", "", fmt.Sprintf("%.1f s", bare.Seconds())},
-		{"time, Fairlead", "", fmt.Sprintf("%.1f s", taken.Seconds())},
-		{"ratio", fmt.Sprint(maxTakeoverRatio), fmt.Sprintf("%.2f", taken.Seconds()/bare.Seconds())},
+		{"time, bare client", "", fmt.Sprintf("%.1f s", bare.took.Seconds())},
+		{"time, Fairlead", "", fmt.Sprintf("%.1f s", taken.took.Seconds())},
+		{"ratio", fmt.Sprint(maxTakeoverRatio), fmt.Sprintf("%.2f", taken.took.Seconds()/bare.took.Seconds())},
+		{"processor time per object, bare client", "", bare.used.of(objects)},
+		{"processor time per object, Fairlead", "", taken.used.of(objects)},
+		{"ratio of processor times", "", fmt.Sprintf("%.2f", taken.used.total().Seconds()/bare.used.total().Seconds())},
 		{"writes to the hub, per object", fmt.Sprint(maxHubWrites), fmt.Sprintf("%.3f", written)},
 		{"writes of policies, in all", "", fmt.Sprint(own.of("propagationpolicies"))},
 		{"events", fmt.Sprint(maxEvents), fmt.Sprint(now.events - earlier.events)},
@@ -85,10 +90,15 @@ func (f *fleet) judge(b *testing.B, count, round int, bare, taken time.Duration,
 		b.Errorf("an object costs %.3f writes to the hub", written)
 	}
 	for i, m := range f.members {
-		each := now.members[i].since(earlier.members[i]).of("deployments") / objects
-		rows = append(rows, []string{"writes to " + m.name + ", per object", "1", fmt.Sprintf("%.3f", each)})
+		requested := now.members[i].since(earlier.members[i])
+		each, read := requested.writes().of("deployments")/objects, requested[asked{"GET", "deployments"}]/objects
+		rows = append(rows, []string{"writes to " + m.name + ", per object", "1", fmt.Sprintf("%.3f", each)},
+			[]string{"reads of " + m.name + ", per object", fmt.Sprint(maxReads), fmt.Sprintf("%.3f", read)})
 		if each != 1 {
 			b.Errorf("an object costs %.3f writes to %s", each, m.name)
+		}
+		if read > maxReads {
+			b.Errorf("an object costs %.3f reads of %s", read, m.name)
 		}
 	}
 	if extra := now.events - earlier.events; extra > maxEvents {
@@ -119,7 +129,7 @@ func BenchmarkTakeOverEverywhere(b *testing.B) {
 			b.Fatal(err)
 		}
 		// A binding, five Works, and the status of each.
-		own := now.hub.since(earlier.hub)
+		own := now.hub.since(earlier.hub).writes()
 		printRows(fmt.Sprintf("%d Deployments are taken over in each of %d clusters.", count, len(f.members)),
 			[]string{"", ""},
 			[]string{"time, bare client", fmt.Sprintf("%.1f s", bare.Seconds())},
@@ -148,7 +158,7 @@ func (f *fleet) startOver(b *testing.B, count int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	hub := now.hub.since(earlier.hub).of("resourcebindings", "works", "propagationpolicies", "secrets")
+	hub := now.hub.since(earlier.hub).writes().of("resourcebindings", "works", "propagationpolicies", "secrets")
 	rows := [][]string{
 		{"", "limit", ""},
 		{"all looked at after", "", fmt.Sprintf("%.1f s", took.Seconds())},
@@ -156,7 +166,7 @@ func (f *fleet) startOver(b *testing.B, count int) {
 		{"memory", fmt.Sprintf("%d MiB", maxAdoptionMemory), memory.String()},
 	}
 	for i, m := range f.members {
-		written := now.members[i].since(earlier.members[i]).total()
+		written := now.members[i].since(earlier.members[i]).writes().total()
 		rows = append(rows, []string{"writes to " + m.name, "0", fmt.Sprint(written)})
 		if written > 0 {
 			b.Errorf("with nothing to do, there were %.0f writes to %s", written, m.name)

@@ -37,6 +37,8 @@ type site struct {
 	name    string
 	cluster *cluster.Cluster
 	kube    kubernetes.Interface
+	// processes are those of the components of the cluster, once somebody has asked for them.
+	processes map[string]int
 }
 
 func newSite(b *testing.B, name, profile string) *site {
@@ -251,7 +253,7 @@ func (f *fleet) books(b *testing.B) books {
 		if err != nil {
 			b.Fatal(err)
 		}
-		return requestsOf(p).writes()
+		return requestsOf(p)
 	}
 	all := books{hub: read(f.site)}
 	for _, m := range f.members {

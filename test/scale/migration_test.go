@@ -123,10 +123,10 @@ func (c *comparison) otherWrites(t trip) float64 {
 	return (t.account.others - float64(expected)) / float64(c.deployments)
 }
 
-func each(trips []trip, respect func(trip) time.Duration) []time.Duration {
+func each[T any](all []T, respect func(T) time.Duration) []time.Duration {
 	var values []time.Duration
-	for _, t := range trips {
-		values = append(values, respect(t))
+	for _, one := range all {
+		values = append(values, respect(one))
 	}
 	return values
 }

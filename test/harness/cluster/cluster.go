@@ -215,6 +215,18 @@ func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig"
 // KillAPIServer ends the API server as a power cut would. `localkube up` starts it again.
 func (c *Cluster) KillAPIServer(t testing.TB) {
 	t.Helper()
+	server, found := c.Processes(t)["kube-apiserver"]
+	if !found {
+		t.Fatal("there is no API server")
+	}
+	if err := syscall.Kill(server, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Processes are those of the components of the cluster, by name.
+func (c *Cluster) Processes(t testing.TB) map[string]int {
+	t.Helper()
 	output, err := Localkube("status", "--dir", c.Dir, "--output", "json")
 	if err != nil {
 		t.Fatal(err)
@@ -228,15 +240,11 @@ func (c *Cluster) KillAPIServer(t testing.TB) {
 	if err := json.Unmarshal([]byte(output), &status); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
+	all := map[string]int{}
 	for _, component := range status.Components {
-		if component.Name == "kube-apiserver" {
-			if err := syscall.Kill(component.PID, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
+		all[component.Name] = component.PID
 	}
-	t.Fatalf("there is no API server: %s", output)
+	return all
 }
 
 func up(dir string, options Options) (*Cluster, error) {
