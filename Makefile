@@ -25,7 +25,7 @@ export GOFLAGS
 
 # There is memory enough to collect garbage more rarely, which takes a tenth off what compilers and clusters need of the
 # processor.
-build localkube programs unit test e2e e2e-full one race flake lint verify release: export GOGC ?= 400
+build localkube programs unit test e2e e2e-full one race flake lint alerts verify release: export GOGC ?= 400
 
 # Each has a folder in internal/, and a role of its own in the chart.
 PASSAGES := revision adoption rollout meshservice
@@ -162,7 +162,7 @@ bench: programs ## Measure how fast it is, as ratios against a bare client
 LOCALKUBE_LINT := go list -f '{{if not (or (eq .Name "main") (eq .Name "program"))}}{{.ImportPath}}{{end}}' ./...
 
 .PHONY: lint
-lint: alerts ## gofmt, go vet, staticcheck, alerts and dashboards, and govulncheck where its database can be reached
+lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
 	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
 		test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
 	go vet ./...
