@@ -76,3 +76,23 @@ func TestLoadRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestDeprecatedVersion: who uses v1alpha1 of Materialize is told what to use, field by field.
+func TestDeprecatedVersion(t *testing.T) {
+	found, err := Named("materializes.materialize.cloud")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range found[0].Spec.Versions {
+		if old := version.Name == "v1alpha1"; version.Deprecated != old || (version.DeprecationWarning != nil) != old {
+			t.Errorf("%s is deprecated: %t, with %v", version.Name, version.Deprecated, version.DeprecationWarning)
+		} else if !old {
+			continue
+		}
+		for _, word := range []string{"materialize.cloud/v1alpha2", "requestRollout", "inPlaceRollout", "rolloutStrategy", "environmentdIamRoleArn", "serviceAccountAnnotations"} {
+			if !strings.Contains(*version.DeprecationWarning, word) {
+				t.Errorf("the warning does not name %s: %s", word, *version.DeprecationWarning)
+			}
+		}
+	}
+}
