@@ -33,8 +33,10 @@ Its servers listen on free ports of 127.0.0.1, unless a flag sets another addres
 	}
 	options.AddFlags(cmd.Flags())
 	complete := cobra.FixedCompletions(operator.Names(), cobra.ShellCompDirectiveNoFileComp)
-	if err := cmd.RegisterFlagCompletionFunc("passages", complete); err != nil {
-		panic(err)
+	for _, flag := range []string{"passages", "take-over"} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+			panic(err)
+		}
 	}
 	return cmd
 }

@@ -34,6 +34,14 @@ type leaseMonitor struct {
 	log     logr.Logger
 }
 
+// restart forgets the lease of passages that no longer run.
+func (p *leaseMonitor) restart() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lease, p.identity, p.holder, p.holders, p.failure = "", "", "", nil, nil
+	p.lastResponse, p.renewed, p.renewingSince = time.Time{}, time.Time{}, time.Time{}
+}
+
 // wrap records every use of a lock.
 func (p *leaseMonitor) wrap(lock resourcelock.Interface) resourcelock.Interface {
 	p.mu.Lock()

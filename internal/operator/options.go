@@ -21,6 +21,7 @@ import (
 // Options are what the flags of `fairlead operator` set.
 type Options struct {
 	Passages                    []string
+	TakeOver                    []string
 	InstallCRDs                 bool
 	LeaderElection              bool
 	LeaderElectionNamespace     string
@@ -73,6 +74,8 @@ func DefaultOptions() Options {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Passages, "passages", o.Passages,
 		"passages to run, comma-separated (default all: "+strings.Join(Names(), ",")+")")
+	flags.StringSliceVar(&o.TakeOver, "take-over", o.TakeOver,
+		"passages to take over from another system, comma-separated, once its controllers no longer run: they hold otherwise")
 	flags.BoolVar(&o.InstallCRDs, "install-crds", o.InstallCRDs,
 		"install and upgrade the CRDs before starting")
 	flags.BoolVar(&o.LeaderElection, "leader-elect", o.LeaderElection,
@@ -107,6 +110,7 @@ func (o Options) Validate() error {
 	_, unknownPassage := selectPassages(Passages(), o.Passages)
 	return errors.Join(
 		unknownPassage,
+		validateTakeOver(o.TakeOver, o.Passages),
 		validateLease(o.LeaderElectionLeaseDuration),
 		o.validateProcess(),
 		o.Webhook.validate(),

@@ -42,6 +42,11 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 	ready := &readiness{}
 	ready.waitingFor("the API server")
 	monitor := &leaseMonitor{server: restConfig.Host, times: leaseTimesOf(options.LeaderElectionLeaseDuration)}
+	reporting, stopReporting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopReporting()
+	if ready.holds, err = newPassageHolds(reporting, restConfig, passages, options.TakeOver, log); err != nil {
+		return err
+	}
 	listening, err := servers(restConfig, options, ready, monitor, log)
 	if err != nil {
 		return err
@@ -55,7 +60,7 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 	}
 	group.Go(func() error {
 		defer stop()
-		return runPassages(ctx, group, restConfig, options, passages, ready, monitor, log)
+		return runFree(ctx, restConfig, options, ready.holds, ready, monitor, log)
 	})
 	err = group.Wait()
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -83,9 +88,6 @@ func clientConfig(given *rest.Config) *rest.Config {
 func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Config, options Options, passages []Passage,
 	ready *readiness, monitor *leaseMonitor, log logr.Logger,
 ) error {
-	if err := retryTransient(ctx, log, startBackoff(), "reach the API server", reachServer(restConfig)); err != nil {
-		return err
-	}
 	hooks := newWebhooks(restConfig, options, passages, log)
 	if hooks != nil {
 		if err := hooks.serve(ctx, group, ready); err != nil {
@@ -95,7 +97,7 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 	names := crdsOf(passages)
 	if options.InstallCRDs {
 		ready.waitingFor("the CRDs to be installed")
-		if err := retryTransient(ctx, log, startBackoff(), "install CRDs", installCRDs(restConfig, names, hooks, log)); err != nil {
+		if err := retryTransient(ctx, log, startBackoff(), "install CRDs", installCRDs(restConfig, passages, options.TakeOver, hooks, log)); err != nil {
 			return err
 		}
 	}

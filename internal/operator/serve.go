@@ -32,6 +32,15 @@ type readiness struct {
 	synced atomic.Bool
 	// hooks are nil as long as there are none.
 	hooks atomic.Pointer[webhooks]
+	// holds are the passages that hold, nil for a process without passages.
+	holds *passageHolds
+}
+
+// restart forgets what was ready.
+func (r *readiness) restart() {
+	r.waitingFor("the passages to start")
+	r.synced.Store(false)
+	r.hooks.Store(nil)
 }
 
 func (r *readiness) waitingFor(what string) { r.waiting.Store(&what) }
@@ -69,7 +78,7 @@ func servers(config *rest.Config, options Options, ready *readiness, monitor *le
 		return nil
 	}
 
-	metrics := metricsHandler(monitor)
+	metrics := metricsHandler(monitor, ready.holds)
 	protected, err := requireToken(config, metrics, log)
 	if err != nil {
 		return nil, err
@@ -103,14 +112,14 @@ func probesHandler(ready *readiness, monitor *leaseMonitor) http.Handler {
 			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		fmt.Fprint(w, "ok\n"+monitor.describeHolders())
+		fmt.Fprint(w, "ok\n"+monitor.describeHolders()+ready.holds.describe())
 	})
 	return mux
 }
 
-func metricsHandler(monitor *leaseMonitor) http.Handler {
+func metricsHandler(monitor *leaseMonitor, holds *passageHolds) http.Handler {
 	build := prometheus.NewRegistry()
-	build.MustRegister(version.Get().Collector(), leaseCollector{monitor})
+	build.MustRegister(version.Get().Collector(), leaseCollector{monitor}, holds)
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(
 		prometheus.Gatherers{build, ctrlmetrics.Registry},

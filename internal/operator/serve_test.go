@@ -57,7 +57,7 @@ func TestProbes(t *testing.T) {
 }
 
 func TestMetricsTellTheBuild(t *testing.T) {
-	code, body := get(t, metricsHandler(&leaseMonitor{}), "/metrics")
+	code, body := get(t, metricsHandler(&leaseMonitor{}, nil), "/metrics")
 	if code != http.StatusOK || !strings.Contains(body, "fairlead_build_info{commit=") {
 		t.Errorf("%d\n%s", code, body)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -75,14 +76,24 @@ func reachServer(config *rest.Config) func(context.Context) error {
 	}
 }
 
-func installCRDs(config *rest.Config, names []string, hooks *webhooks, log logr.Logger) func(context.Context) error {
+// installCRDs installs those of passages, and takes those over of passages that are.
+func installCRDs(config *rest.Config, passages []Passage, takeOver []string, hooks *webhooks, log logr.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
-		options := crds.Options{Names: names, Log: log}
-		if hooks != nil {
-			options.Webhook = hooks.conversion
+		install := func(passages []Passage, takeOver bool) error {
+			if len(passages) == 0 {
+				return nil
+			}
+			options := crds.Options{Names: crdsOf(passages), TakeOver: takeOver, Log: log}
+			if hooks != nil {
+				options.Webhook = hooks.conversion
+			}
+			_, err := crds.Install(ctx, config, options)
+			return err
 		}
-		_, err := crds.Install(ctx, config, options)
-		return err
+		isTakenOver := func(p Passage) bool { return slices.Contains(takeOver, p.Name) }
+		own := slices.DeleteFunc(slices.Clone(passages), isTakenOver)
+		others := slices.DeleteFunc(slices.Clone(passages), func(p Passage) bool { return !isTakenOver(p) })
+		return errors.Join(install(own, false), install(others, true))
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/fairlead/fairlead/internal/revision/helm/installer"
 )
 
-// +kubebuilder:rbac:groups=sailoperator.io,resources=istios,verbs=list;watch
+// +kubebuilder:rbac:groups=sailoperator.io,resources=istios,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios/status,verbs=patch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisions,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisiontags,verbs=list;watch;create;patch;delete

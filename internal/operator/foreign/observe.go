@@ -1,0 +1,379 @@
+package foreign
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/fairlead/fairlead/internal/crds"
+)
+
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=sail-operator-lock;karmada-controller-manager;karmada-scheduler;kuma-cp-leader,verbs=list
+
+const (
+	pageSize = 500
+	// maxObjects bounds how many objects of a kind are looked at: one trace is enough.
+	maxObjects = 100
+	// leaseAbandoned is after how long without renewal a lease has no holder any more, whatever the clocks say.
+	leaseAbandoned = time.Hour
+)
+
+// Observer looks for a system again and again, or once.
+type Observer struct {
+	System System
+	// CRDs of the passage.
+	CRDs []string
+	// Once holds for an observer that cannot see a lease being renewed. It goes by the clock.
+	Once bool
+	Now  func() time.Time
+
+	reviews     authorizationclient.SubjectAccessReviewInterface
+	deployments appsclient.DeploymentsGetter
+	leases      coordinationclient.LeasesGetter
+	metadata    metadata.Interface
+
+	renewals map[string]renewal
+	before   Observed
+	images   bool
+}
+
+// renewal is a lease as it was seen last, and since when it has not changed.
+type renewal struct {
+	at    time.Time
+	since time.Time
+}
+
+// NewObserver looks for the system of a passage.
+func NewObserver(config *rest.Config, system System, crds []string) (*Observer, error) {
+	o := &Observer{System: system, CRDs: crds, Now: time.Now, renewals: map[string]renewal{}}
+	apps, err := appsclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	coordination, err := coordinationclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	authorization, err := authorizationclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	o.deployments, o.leases, o.reviews = apps, coordination, authorization.SubjectAccessReviews()
+	o.metadata, err = metadata.NewForConfig(config)
+	return o, err
+}
+
+// Observe looks for everything.
+func (o *Observer) Observe(ctx context.Context) (Observed, error) {
+	seen, err := o.observeControllers(ctx)
+	if err != nil {
+		return Observed{}, err
+	}
+	if err := o.observeObjects(ctx, &seen); err != nil {
+		return Observed{}, err
+	}
+	if err := o.observeCRDs(ctx, &seen); err != nil {
+		return Observed{}, err
+	}
+	o.before = seen
+	return seen, nil
+}
+
+// ObserveControllers looks for Deployments and leases, and has the rest as it was.
+func (o *Observer) ObserveControllers(ctx context.Context) (Observed, error) {
+	seen, err := o.observeControllers(ctx)
+	seen.Objects, seen.CRDs = o.before.Objects, o.before.CRDs
+	return seen, err
+}
+
+func (o *Observer) observeControllers(ctx context.Context) (Observed, error) {
+	var seen Observed
+	if err := o.observeDeployments(ctx, &seen); err != nil {
+		return Observed{}, err
+	}
+	return seen, o.observeLeases(ctx, &seen)
+}
+
+func (o *Observer) observeDeployments(ctx context.Context, seen *Observed) error {
+	add := func(d *appsv1.Deployment) error {
+		found := Deployment{d.Namespace, d.Name, ptr.Deref(d.Spec.Replicas, 1)}
+		if slices.Contains(seen.Deployments, found) {
+			return nil
+		}
+		able, err := o.mayWrite(ctx, d)
+		if err == nil && able {
+			seen.Deployments = append(seen.Deployments, found)
+		}
+		return err
+	}
+	list := func(options metav1.ListOptions, match func(*appsv1.Deployment) bool) error {
+		options.Limit = pageSize
+		for {
+			page, err := o.deployments.Deployments(metav1.NamespaceAll).List(ctx, options)
+			if err != nil {
+				return err
+			}
+			for i := range page.Items {
+				if !match(&page.Items[i]) {
+					continue
+				}
+				if err := add(&page.Items[i]); err != nil {
+					return err
+				}
+			}
+			if options.Continue = page.Continue; options.Continue == "" {
+				return nil
+			}
+		}
+	}
+	err := o.listDeployments(list)
+	if err = unknown(seen, "Deployments", err); err != nil {
+		return fmt.Errorf("list Deployments: %w", err)
+	}
+	slices.SortFunc(seen.Deployments, func(a, b Deployment) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return nil
+}
+
+// mayWrite tells whether the pods of a Deployment may write the first kind of the passage, in all namespaces. One that may not, such
+// as that of a tenant under the name of another controller, does nothing to the objects of the passage.
+func (o *Observer) mayWrite(ctx context.Context, d *appsv1.Deployment) (bool, error) {
+	kind := o.System.Kinds[0]
+	account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
+	for _, asked := range []authorizationv1.ResourceAttributes{{Verb: "update"}, {Verb: "patch"}, {Verb: "update", Subresource: "status"}, {Verb: "patch", Subresource: "status"}} {
+		asked.Group, asked.Version, asked.Resource = kind.Group, kind.Versions[0], kind.Resource
+		review, err := o.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + d.Namespace + ":" + account,
+			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + d.Namespace, "system:authenticated"},
+			ResourceAttributes: &asked,
+		}}, metav1.CreateOptions{})
+		if apierrors.IsForbidden(err) {
+			return true, nil // It is not known, and two controllers are worse than none.
+		}
+		if err != nil || review.Status.Allowed {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// listDeployments looks at all Deployments at first, because a controller may run under any name. After that, one that comes is
+// found by its name and labels, and those that were found are found again by their names.
+func (o *Observer) listDeployments(list func(metav1.ListOptions, func(*appsv1.Deployment) bool) error) error {
+	s := o.System
+	if !o.images {
+		err := list(metav1.ListOptions{}, func(d *appsv1.Deployment) bool {
+			return slices.Contains(s.Deployments, d.Name) || s.hasLabel(d.Labels) || slices.ContainsFunc(imagesOf(d), s.hasImage)
+		})
+		o.images = err == nil
+		return err
+	}
+	names := slices.Clone(s.Deployments)
+	for _, d := range o.before.Deployments {
+		names = append(names, d.Name)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		known := slices.Contains(s.Deployments, name)
+		err := list(metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}, func(d *appsv1.Deployment) bool {
+			return known || s.hasLabel(d.Labels) || slices.ContainsFunc(imagesOf(d), s.hasImage)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, label := range s.Labels {
+		requirement, err := labels.NewRequirement(label.Key, selection.In, label.Values)
+		if err != nil {
+			return err
+		}
+		all := func(*appsv1.Deployment) bool { return true }
+		if err := list(metav1.ListOptions{LabelSelector: labels.NewSelector().Add(*requirement).String()}, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func imagesOf(d *appsv1.Deployment) []string {
+	var images []string
+	for _, container := range d.Spec.Template.Spec.Containers {
+		images = append(images, container.Image)
+	}
+	return images
+}
+
+func (o *Observer) observeLeases(ctx context.Context, seen *Observed) error {
+	for _, name := range o.System.Leases {
+		list, err := o.leases.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+		if err := unknown(seen, "Leases", err); err != nil {
+			return fmt.Errorf("list Leases: %w", err)
+		}
+		if err != nil {
+			return nil
+		}
+		for i := range list.Items {
+			lease := &list.Items[i]
+			if !slices.Contains(o.System.Namespaces, lease.Namespace) &&
+				!slices.ContainsFunc(seen.Deployments, func(d Deployment) bool { return d.Namespace == lease.Namespace }) {
+				continue
+			}
+			seen.Leases = append(seen.Leases, Lease{lease.Namespace, lease.Name, ptr.Deref(lease.Spec.HolderIdentity, ""), o.isRenewed(lease)})
+		}
+	}
+	return nil
+}
+
+// isRenewed tells whether somebody renews a lease. Until it was seen unchanged for as long as it lasts, somebody may.
+func (o *Observer) isRenewed(lease *coordinationv1.Lease) bool {
+	now := o.Now()
+	if ptr.Deref(lease.Spec.HolderIdentity, "") == "" || lease.Spec.RenewTime == nil {
+		return false
+	}
+	renewed := lease.Spec.RenewTime.Time
+	lasts := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 15)) * time.Second
+	if o.Once {
+		return now.Sub(renewed) < 2*lasts
+	}
+	key := lease.Namespace + "/" + lease.Name
+	if last, known := o.renewals[key]; !known || !last.at.Equal(renewed) {
+		o.renewals[key] = renewal{renewed, now}
+	}
+	return now.Sub(renewed) < leaseAbandoned && now.Sub(o.renewals[key].since) <= lasts
+}
+
+func (o *Observer) observeObjects(ctx context.Context, seen *Observed) error {
+	for _, kind := range o.System.Kinds {
+		list, err := o.listKind(ctx, kind)
+		if apierrors.IsInternalError(err) {
+			// The webhook that converts these objects may be that of this very operator.
+			seen.Unknown = append(seen.Unknown, kind.Kind+"s: "+err.Error())
+			continue
+		}
+		if err := unknown(seen, kind.Kind+"s", err); err != nil {
+			return fmt.Errorf("list %s: %w", kind.GroupResource, err)
+		}
+		if list == nil {
+			continue
+		}
+		for i := range list.Items {
+			if object, found := o.trace(kind, &list.Items[i]); found {
+				seen.Objects = append(seen.Objects, object)
+			}
+		}
+	}
+	return nil
+}
+
+// listKind is nil for a kind that is not served.
+func (o *Observer) listKind(ctx context.Context, kind Kind) (*metav1.PartialObjectMetadataList, error) {
+	for _, version := range kind.Versions {
+		list, err := o.metadata.Resource(kind.WithVersion(version)).List(ctx, metav1.ListOptions{Limit: maxObjects})
+		if err == nil || !apierrors.IsNotFound(err) {
+			return list, err
+		}
+	}
+	return nil, nil
+}
+
+func (o *Observer) trace(kind Kind, object *metav1.PartialObjectMetadata) (Object, bool) {
+	system, own := lastWrites(o.System, writesOf(object, kind.Tenants))
+	found := Object{
+		Kind: kind.Kind, Namespace: object.Namespace, Name: object.Name, Manager: system.manager, Wrote: system.at,
+		Claimed: own.manager != "" && !own.at.Before(system.at),
+	}
+	for _, name := range object.Finalizers {
+		if !kind.Tenants && slices.Contains(o.System.Finalizers, name) {
+			found.Finalizers = append(found.Finalizers, name)
+		}
+	}
+	return found, found.Manager != "" || len(found.Finalizers) > 0
+}
+
+func writesOf(object metav1.Object, onlyStatus bool) []write {
+	var all []write
+	for _, entry := range object.GetManagedFields() {
+		if entry.Time != nil && (!onlyStatus || entry.Subresource == "status") {
+			all = append(all, write{entry.Manager, entry.Time.Time})
+		}
+	}
+	return all
+}
+
+var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+
+func (o *Observer) observeCRDs(ctx context.Context, seen *Observed) error {
+	for _, name := range o.CRDs {
+		crd, err := o.metadata.Resource(crdResource).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err := unknown(seen, "CustomResourceDefinitions", err); err != nil {
+			return fmt.Errorf("get CRD %s: %w", name, err)
+		}
+		if err != nil {
+			return nil
+		}
+		if owner := o.ownerOf(crd); owner != "" {
+			seen.CRDs = append(seen.CRDs, CRD{name, owner})
+		}
+	}
+	return nil
+}
+
+// ownerOf a CRD is who else keeps it as it is, and empty for one of Fairlead or of nobody who says so.
+func (o *Observer) ownerOf(crd *metav1.PartialObjectMetadata) string {
+	if _, own := crd.Annotations[crds.SchemaVersionAnnotation]; own {
+		return ""
+	}
+	if release := crd.Annotations["meta.helm.sh/release-name"]; release != "" {
+		return fmt.Sprintf("Helm release %s/%s", crd.Annotations["meta.helm.sh/release-namespace"], release)
+	}
+	for key := range crd.Labels {
+		if operator, found := strings.CutPrefix(key, "operators.coreos.com/"); found {
+			return "the Operator Lifecycle Manager, for " + operator
+		}
+	}
+	if crd.Labels["olm.managed"] == "true" {
+		return "the Operator Lifecycle Manager"
+	}
+	for _, entry := range crd.ManagedFields {
+		if slices.Contains(o.System.Managers, entry.Manager) {
+			return entry.Manager
+		}
+	}
+	return ""
+}
+
+// unknown notes what the operator may not read, and returns other errors, but for that of a kind that is not served.
+func unknown(seen *Observed, what string, err error) error {
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if apierrors.IsForbidden(err) {
+		seen.Unknown = append(seen.Unknown, what+": "+err.Error())
+		return nil
+	}
+	return err
+}

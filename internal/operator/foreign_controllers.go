@@ -1,0 +1,254 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/fairlead/fairlead/api/fairlead"
+	"github.com/fairlead/fairlead/internal/operator/foreign"
+)
+
+const (
+	// foreignInterval is how often Deployments and leases of others are looked for, and every sixth time their objects as well.
+	foreignInterval = 10 * time.Second
+	foreignObjects  = 6
+)
+
+// passageHold is why a passage holds.
+type passageHold struct {
+	passage  string
+	system   foreign.System
+	decision foreign.Decision
+}
+
+func (h passageHold) message() string { return h.decision.Message(h.system) }
+
+// passageHolds knows which passages hold because of controllers of others.
+type passageHolds struct {
+	passages []Passage
+	takeOver []string
+	log      logr.Logger
+
+	observers map[string]*foreign.Observer
+	reporter  *foreign.Reporter
+
+	mu   sync.Mutex
+	held []passageHold
+}
+
+func newPassageHolds(ctx context.Context, config *rest.Config, passages []Passage, takeOver []string, log logr.Logger) (*passageHolds, error) {
+	h := &passageHolds{passages: passages, takeOver: takeOver, log: log, observers: map[string]*foreign.Observer{}}
+	for _, p := range passages {
+		observer, err := foreign.NewObserver(config, foreign.Of(p.Name), p.CRDs)
+		if err != nil {
+			return nil, err
+		}
+		h.observers[p.Name] = observer
+	}
+	var err error
+	h.reporter, err = foreign.NewReporter(ctx, config, log)
+	return h, err
+}
+
+// current holds, none for a process that has no passages.
+func (h *passageHolds) current() []passageHold {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.held)
+}
+
+// free are the passages that do not hold.
+func (h *passageHolds) free() []Passage {
+	held := h.current()
+	return slices.DeleteFunc(slices.Clone(h.passages), func(p Passage) bool {
+		return slices.ContainsFunc(held, func(hold passageHold) bool { return hold.passage == p.Name })
+	})
+}
+
+// look decides for every passage anew.
+func (h *passageHolds) look(ctx context.Context, objects bool) error {
+	var held []passageHold
+	for _, p := range h.passages {
+		observer := h.observers[p.Name]
+		observe := observer.Observe
+		if !objects {
+			observe = observer.ObserveControllers
+		}
+		seen, err := observe(ctx)
+		if err != nil {
+			return fmt.Errorf("passage %s: %w", p.Name, err)
+		}
+		for _, unknown := range seen.Unknown {
+			h.log.V(1).Info("cannot see whether another controller acts", "passage", p.Name, "unknown", unknown)
+		}
+		decision := foreign.Decide(observer.System, seen, slices.Contains(h.takeOver, p.Name), time.Now())
+		if decision.Hold {
+			held = append(held, passageHold{p.Name, observer.System, decision})
+		}
+	}
+	changed := h.logChanges(h.current(), held)
+	h.mu.Lock()
+	h.held = held
+	h.mu.Unlock()
+	if objects || changed {
+		h.report(ctx, held)
+	}
+	return nil
+}
+
+// logChanges tells whether there were any.
+func (h *passageHolds) logChanges(before, held []passageHold) (changed bool) {
+	for _, hold := range held {
+		same := func(other passageHold) bool {
+			return other.passage == hold.passage && other.message() == hold.message()
+		}
+		if !slices.ContainsFunc(before, same) {
+			changed = true
+			h.log.Info("passage holds: a controller of another system acts on its kinds, or may do so again; nothing is written", "passage", hold.passage,
+				"reason", fairlead.ReasonForeignController, "seen", hold.message(), "action", hold.decision.Action)
+		}
+	}
+	for _, hold := range before {
+		if !slices.ContainsFunc(held, func(other passageHold) bool { return other.passage == hold.passage }) {
+			h.log.Info("passage goes on: no controller of another system acts on its kinds any more", "passage", hold.passage)
+		}
+	}
+	return changed
+}
+
+// report says on objects that passages hold. That is not needed for holding, and is tried again.
+func (h *passageHolds) report(ctx context.Context, held []passageHold) {
+	for _, hold := range held {
+		if err := h.reporter.Held(ctx, hold.system, hold.message(), hold.decision.Action); err != nil && ctx.Err() == nil {
+			h.log.Error(err, "cannot say in the status of all objects that the passage holds", "passage", hold.passage)
+		}
+	}
+}
+
+// begin prepares the passages that go on.
+func (h *passageHolds) begin(ctx context.Context, free []Passage) {
+	for _, p := range free {
+		system := foreign.Of(p.Name)
+		err := h.reporter.Released(ctx, system)
+		if slices.Contains(h.takeOver, p.Name) {
+			err = errors.Join(err, h.reporter.ReleaseFinalizers(ctx, system))
+		}
+		if err != nil && ctx.Err() == nil {
+			h.log.Error(err, "cannot remove what says that the passage holds, or the finalizers of the other controller", "passage", p.Name)
+		}
+	}
+}
+
+// awaitChange returns when other passages than these are free.
+func (h *passageHolds) awaitChange(ctx context.Context, free []Passage) {
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(foreignInterval):
+		}
+		if err := h.look(ctx, n%foreignObjects == 0); err != nil {
+			if ctx.Err() == nil {
+				h.log.V(1).Info("cannot look for other controllers", "error", err.Error())
+			}
+			continue
+		}
+		if !slices.Equal(namesOf(h.free()), namesOf(free)) {
+			return
+		}
+	}
+}
+
+// runFree runs the passages that do not hold, and starts anew whenever these become others: a passage that holds has no lease, no
+// webhook, no CRD and no controller.
+func runFree(ctx context.Context, restConfig *rest.Config, options Options, holds *passageHolds, ready *readiness, monitor *leaseMonitor, log logr.Logger) error {
+	if err := retryTransient(ctx, log, startBackoff(), "reach the API server", reachServer(restConfig)); err != nil {
+		return err
+	}
+	ready.waitingFor("a look for controllers of other systems")
+	look := func(ctx context.Context) error { return holds.look(ctx, true) }
+	if err := retryTransient(ctx, log, startBackoff(), "look for controllers of other systems", look); err != nil {
+		return err
+	}
+	for {
+		free := holds.free()
+		err := runRound(ctx, free, restConfig, options, holds, ready, monitor, log)
+		if ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+		log.Info("the passages that can run have changed", "before", strings.Join(namesOf(free), ","), "now", strings.Join(namesOf(holds.free()), ","))
+	}
+}
+
+func runRound(ctx context.Context, free []Passage, restConfig *rest.Config, options Options, holds *passageHolds, ready *readiness,
+	monitor *leaseMonitor, log logr.Logger,
+) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	group, ctx := errgroup.WithContext(ctx)
+	ready.restart()
+	monitor.restart()
+	group.Go(func() error {
+		defer end()
+		holds.awaitChange(ctx, free)
+		return nil
+	})
+	group.Go(func() error {
+		defer end()
+		holds.begin(ctx, free)
+		if len(free) == 0 {
+			ready.ready()
+			log.Info("ready")
+			<-ctx.Done()
+			return nil
+		}
+		return runPassages(ctx, group, restConfig, options, free, ready, monitor, log)
+	})
+	return group.Wait()
+}
+
+// describe has a line for each passage that holds.
+func (h *passageHolds) describe() string {
+	var text strings.Builder
+	for _, hold := range h.current() {
+		fmt.Fprintf(&text, "passage %s: holds, %s: %s\n", hold.passage, fairlead.ReasonForeignController, hold.message())
+	}
+	return text.String()
+}
+
+var passageHeld = prometheus.NewDesc("fairlead_passage_held",
+	"1 for each passage that holds because of a controller of another system", []string{"passage", "reason", "system"}, nil)
+
+// Describe implements prometheus.Collector.
+func (h *passageHolds) Describe(out chan<- *prometheus.Desc) { out <- passageHeld }
+
+// Collect implements prometheus.Collector.
+func (h *passageHolds) Collect(out chan<- prometheus.Metric) {
+	for _, hold := range h.current() {
+		out <- prometheus.MustNewConstMetric(passageHeld, prometheus.GaugeValue, 1, hold.passage, fairlead.ReasonForeignController, hold.system.Name)
+	}
+}
+
+// validateTakeOver refuses passages that are not run.
+func validateTakeOver(takeOver, passages []string) error {
+	for _, name := range takeOver {
+		if known := cmp.Or(strings.Join(passages, ", "), strings.Join(Names(), ", ")); !slices.Contains(strings.Split(known, ", "), name) {
+			return fmt.Errorf("--take-over %s is not one of the passages to run: %s", name, known)
+		}
+	}
+	return nil
+}
