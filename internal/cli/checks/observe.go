@@ -1,0 +1,270 @@
+package checks
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/cli/versions"
+	"github.com/fairlead/fairlead/internal/operator"
+	"github.com/fairlead/fairlead/internal/operator/foreign"
+)
+
+// access is a permission that is asked about.
+type access struct{ verb, group, resource string }
+
+func (a access) String() string {
+	return a.verb + " " + strings.TrimSuffix(a.resource+"."+a.group, ".")
+}
+
+// toInstall is what whoever installs the chart must be allowed, and toCheck what this command needs.
+var (
+	toInstall = []access{
+		{"create", "apps", "deployments"}, {"create", "", "serviceaccounts"}, {"create", "", "services"},
+		{"create", "rbac.authorization.k8s.io", "clusterroles"}, {"create", "rbac.authorization.k8s.io", "clusterrolebindings"},
+		{"bind", "rbac.authorization.k8s.io", "clusterroles"}, {"escalate", "rbac.authorization.k8s.io", "clusterroles"},
+		{"create", "admissionregistration.k8s.io", "validatingadmissionpolicies"},
+	}
+	toCheck = []access{
+		{"list", "apps", "deployments"}, {"list", "coordination.k8s.io", "leases"}, {"list", "apiextensions.k8s.io", "customresourcedefinitions"},
+	}
+)
+
+// Observe reads the facts. What may not be read, or does not answer, is unknown.
+func Observe(ctx context.Context, config *rest.Config, pre bool, now time.Time) (Facts, error) {
+	f := Facts{Unknown: map[string]string{}}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return f, err
+	}
+	server, err := clients.Discovery().ServerVersion()
+	if err != nil {
+		return f, fmt.Errorf("reach the API server %s: %w", config.Host, err)
+	}
+	f.Kubernetes = server.GitVersion
+	asked := toCheck
+	if pre {
+		asked = append(slices.Clone(toCheck), toInstall...)
+	}
+	if f.Lacking, err = lacking(asked, func(a authorizationv1.ResourceAttributes) (bool, error) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &a}}
+		review, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		return err == nil && review.Status.Allowed, err
+	}); err != nil {
+		return f, fmt.Errorf("find out what you may do: %w", err)
+	}
+	f.Leaders, f.CRDs = versions.Observe(ctx, config, now)
+	takeOver := f.observeOperators(ctx, clients)
+	if err := f.observeForeign(ctx, config, takeOver); err != nil || pre {
+		return f, err
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return f, err
+	}
+	f.Charts = f.observeConditions(ctx, objects, "charts", v1.GroupVersion.WithResource("istiorevisions"), func(c metav1.Condition) bool {
+		return c.Status == metav1.ConditionFalse && c.Reason == string(v1.ReasonChartsUnavailable)
+	})
+	f.Members = f.observeConditions(ctx, objects, "members", clusterv1alpha1.GroupVersion.WithResource("clusters"), func(c metav1.Condition) bool {
+		return c.Type == clusterv1alpha1.ConditionReady && c.Status != metav1.ConditionTrue
+	})
+	f.Meshes = f.observeConditions(ctx, objects, "proxies", kumav1alpha1.GroupVersion.WithResource("meshes"), func(c metav1.Condition) bool {
+		return c.Type == kumav1alpha1.ConditionServed && c.Status == metav1.ConditionFalse && c.Reason != kumav1alpha1.ReasonNotServed
+	})
+	return f, f.observeWebhook(ctx, config, objects)
+}
+
+func lacking(asked []access, review func(authorizationv1.ResourceAttributes) (bool, error)) ([]string, error) {
+	var missing []string
+	for _, a := range asked {
+		allowed, err := review(authorizationv1.ResourceAttributes{Verb: a.verb, Group: a.group, Resource: a.resource})
+		if err != nil {
+			return nil, err
+		}
+		if !allowed {
+			missing = append(missing, a.String())
+		}
+	}
+	return missing, nil
+}
+
+// observeOperators finds those of the chart, and returns the passages that they take over.
+func (f *Facts) observeOperators(ctx context.Context, clients kubernetes.Interface) (takeOver []string) {
+	list, err := clients.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: "helm.sh/chart"})
+	if err != nil {
+		f.Unknown["operator"] = err.Error()
+		return nil
+	}
+	for i := range list.Items {
+		d := &list.Items[i]
+		if !strings.HasPrefix(d.Labels["helm.sh/chart"], "fairlead-") || !slices.Contains(argumentsOf(d), "operator") {
+			continue
+		}
+		o := Operator{Namespace: d.Namespace, Name: d.Name, Wanted: ptr.Deref(d.Spec.Replicas, 1), Ready: d.Status.ReadyReplicas,
+			ChartSource: flagOf(d, "chart-repository")}
+		takeOver = append(takeOver, strings.Split(flagOf(d, "take-over"), ",")...)
+		asked := neededBy(flagOf(d, "passages"))
+		user := "system:serviceaccount:" + d.Namespace + ":" + d.Spec.Template.Spec.ServiceAccountName
+		missing, err := lacking(asked, func(a authorizationv1.ResourceAttributes) (bool, error) {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &a}}
+			review, err := clients.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			return err == nil && review.Status.Allowed, err
+		})
+		if err == nil {
+			o.Lacking, o.Asked = missing, len(asked)
+		}
+		f.Operators = append(f.Operators, o)
+	}
+	return takeOver
+}
+
+// neededBy are the kinds that the passages read.
+func neededBy(passages string) []access {
+	asked := []access{{"list", "apps", "deployments"}}
+	for _, system := range foreign.Systems() {
+		if passages != "" && !slices.Contains(strings.Split(passages, ","), system.Passage) {
+			continue
+		}
+		for _, kind := range system.Kinds {
+			asked = append(asked, access{"list", kind.Group, kind.Resource}, access{"watch", kind.Group, kind.Resource}, access{"patch", kind.Group, kind.Resource + "/status"})
+		}
+	}
+	return slices.DeleteFunc(asked, func(a access) bool { return a.resource == "dataplanes/status" })
+}
+
+func argumentsOf(d *appsv1.Deployment) []string {
+	var all []string
+	for _, container := range d.Spec.Template.Spec.Containers {
+		all = append(all, container.Args...)
+	}
+	return all
+}
+
+func flagOf(d *appsv1.Deployment, name string) string {
+	for _, argument := range argumentsOf(d) {
+		if value, found := strings.CutPrefix(argument, "--"+name+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+func (f *Facts) observeForeign(ctx context.Context, config *rest.Config, takeOver []string) error {
+	for _, passage := range operator.Passages() {
+		observer, err := foreign.NewObserver(config, foreign.Of(passage.Name), passage.CRDs)
+		if err != nil {
+			return err
+		}
+		observer.Once = true
+		seen, err := observer.Observe(ctx)
+		if err != nil {
+			return fmt.Errorf("look for other controllers: %w", err)
+		}
+		f.Foreign = append(f.Foreign, Foreign{observer.System, seen, slices.Contains(takeOver, passage.Name)})
+	}
+	return nil
+}
+
+// observeConditions has an object for each of a kind, with the message of the first condition that is bad.
+func (f *Facts) observeConditions(ctx context.Context, client dynamic.Interface, check string, resource schema.GroupVersionResource, bad func(metav1.Condition) bool) []Object {
+	list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		f.Unknown[check] = err.Error()
+		return nil
+	}
+	var objects []Object
+	for _, item := range list.Items {
+		object := Object{Name: item.GetKind() + " " + item.GetName()}
+		conditions, _, _ := unstructured.NestedSlice(item.Object, "status", "conditions")
+		for _, c := range conditions {
+			fields, _ := c.(map[string]any)
+			text := func(name string) string { value, _ := fields[name].(string); return value }
+			condition := metav1.Condition{Type: text("type"), Status: metav1.ConditionStatus(text("status")), Reason: text("reason"), Message: text("message")}
+			if bad(condition) {
+				object.Message = condition.Reason + ": " + condition.Message
+				break
+			}
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+const converted = "materializes.materialize.cloud"
+
+// observeWebhook has the API server convert an object that is not created.
+func (f *Facts) observeWebhook(ctx context.Context, config *rest.Config, objects dynamic.Interface) error {
+	client, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	crd, err := client.CustomResourceDefinitions().Get(ctx, converted, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		f.Unknown["webhook"] = err.Error()
+		return nil
+	}
+	conversion := crd.Spec.Conversion
+	if conversion == nil || conversion.Strategy != apiextensionsv1.WebhookConverter || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil {
+		return nil
+	}
+	f.Webhook = &Webhook{CRD: converted, Ends: lastEnd(conversion.Webhook.ClientConfig.CABundle)}
+	for _, version := range crd.Spec.Versions {
+		if version.Storage || !version.Served {
+			continue
+		}
+		probe := &unstructured.Unstructured{}
+		probe.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind})
+		probe.SetGenerateName("fairlead-check-")
+		probe.Object["spec"] = map[string]any{"environmentdImageRef": "fairlead/check:v0", "backendSecretName": "check"}
+		resource := schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural}
+		_, err := objects.Resource(resource).Namespace(metav1.NamespaceDefault).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		switch {
+		case err == nil, apierrors.IsInvalid(err):
+		case apierrors.IsForbidden(err) || meta.IsNoMatchError(err):
+			f.Unknown["webhook"] = "whether the API server reaches the webhook is not known: " + err.Error()
+		default:
+			f.Webhook.Err = err.Error()
+		}
+	}
+	return nil
+}
+
+// lastEnd is when the last of the certificates ends.
+func lastEnd(bundle []byte) (end time.Time) {
+	for {
+		var block *pem.Block
+		if block, bundle = pem.Decode(bundle); block == nil {
+			return end
+		}
+		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil && certificate.NotAfter.After(end) {
+			end = certificate.NotAfter
+		}
+	}
+}
