@@ -98,6 +98,7 @@ func isCommented(node *yaml.Node) bool {
 	return false
 }
 
+// commentOf is the comment above a key, as one line.
 func commentOf(key *yaml.Node) string {
 	// A blank line ends what belongs to another key.
 	paragraphs := strings.Split(key.HeadComment, "\n\n")
