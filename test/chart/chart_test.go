@@ -114,6 +114,7 @@ func generatedRules(t testing.TB) []any {
 	return all
 }
 
+// golden compares text with a file of testdata.
 func golden(t testing.TB, file, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", file)
