@@ -47,7 +47,7 @@ type servedReconciler struct {
 }
 
 func (r *servedReconciler) setup(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("meshservice-served").For(&kumav1alpha1.Mesh{}).Complete(r)
+	return ctrl.NewControllerManagedBy(mgr).Named("meshservice-served").For(&kumav1alpha1.Mesh{}).Complete(kube.Traced("meshservice-served", r))
 }
 
 // Reconcile reports on one Mesh.

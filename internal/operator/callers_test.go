@@ -44,7 +44,8 @@ func reviews(t *testing.T) (*rest.Config, *atomic.Int64) {
 // elsewhere.
 func TestMetricsLimitReviews(t *testing.T) {
 	config, asked := reviews(t)
-	handler, err := requireToken(config, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") }), logr.Discard())
+	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") })
+	handler, err := requireToken(config, map[string]http.Handler{"GET /metrics": metrics}, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

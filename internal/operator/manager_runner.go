@@ -19,7 +19,8 @@ type managerRunner struct {
 func newManagerRunner(ctx context.Context) managerRunner {
 	var l managerRunner
 	l.ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
-	l.baseCtx, l.abandon = context.WithCancel(context.Background())
+	// With the values of the context, such as the tracer, and not its end.
+	l.baseCtx, l.abandon = context.WithCancel(context.WithoutCancel(ctx))
 	return l
 }
 

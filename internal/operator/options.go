@@ -34,6 +34,10 @@ type Options struct {
 	LogFormat string
 	LogLevel  string
 
+	// Profiles serves pprof besides metrics.
+	Profiles bool
+	Tracing  TracingOptions
+
 	Webhook WebhookOptions
 
 	// Charts say where Istio's charts come from.
@@ -63,6 +67,7 @@ func DefaultOptions() Options {
 		MetricsBindAddress:          loopbackAnyPort,
 		LogFormat:                   LogFormats[0],
 		LogLevel:                    "info",
+		Tracing:                     TracingOptions{Ratio: 1},
 		Webhook:                     defaultWebhookOptions(),
 		Members:                     member.DefaultLimits(),
 		Rollout:                     environmentd.DefaultOptions(),
@@ -86,6 +91,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.LeaderElectionLeaseDuration, "leader-election-lease-duration", o.LeaderElectionLeaseDuration,
 		"how long another operator waits before it replaces a leader that no longer renews its lease")
 	o.addProcessFlags(flags)
+	o.Tracing.addFlags(flags)
 	o.Webhook.addFlags(flags)
 	o.Charts.AddFlags(flags)
 	o.Members.AddFlags(flags)
@@ -101,6 +107,8 @@ func (o *Options) addProcessFlags(flags *pflag.FlagSet) {
 		"address of /metrics over TLS, for callers with a token that may get /metrics; "+noListener+" switches it off")
 	flags.StringVar(&o.MetricsInsecureBindAddress, "metrics-insecure-bind-address", o.MetricsInsecureBindAddress,
 		"address of /metrics without TLS or token, on a loopback interface only")
+	flags.BoolVar(&o.Profiles, "pprof", o.Profiles,
+		"serve profiles at /debug/pprof/ of --metrics-bind-address, for callers with a token that may get /debug/pprof/*")
 	flags.StringVar(&o.LogFormat, "log-format", o.LogFormat, "one of "+strings.Join(LogFormats, ", "))
 	flags.StringVar(&o.LogLevel, "log-level", o.LogLevel, "one of "+strings.Join(LogLevels, ", "))
 }
@@ -113,6 +121,7 @@ func (o Options) Validate() error {
 		validateTakeOver(o.TakeOver, o.Passages),
 		validateLease(o.LeaderElectionLeaseDuration),
 		o.validateProcess(),
+		o.Tracing.validate(),
 		o.Webhook.validate(),
 		o.Charts.Validate(),
 		o.Members.Validate(),

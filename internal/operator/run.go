@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/operator/lease"
 	"github.com/fairlead/fairlead/internal/version"
 )
@@ -35,6 +36,15 @@ func Run(ctx context.Context, restConfig *rest.Config, options Options, log logr
 	}
 	build := version.Get()
 	restConfig = clientConfig(restConfig)
+	tracing, err := startTracing(ctx, options.Tracing, log)
+	if err != nil {
+		return err
+	}
+	if tracing != nil {
+		defer endTracing(tracing)
+		restConfig.Wrap(kube.TraceRequests(tracing))
+		ctx = kube.WithTracer(ctx, tracing.Tracer("fairlead"))
+	}
 
 	log.Info("starting fairlead", "version", build.Version, "commit", build.Commit, "go", build.GoVersion,
 		"passages", strings.Join(namesOf(passages), ","), "server", restConfig.Host)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"sync/atomic"
 	"time"
 
@@ -79,7 +80,11 @@ func servers(config *rest.Config, options Options, ready *readiness, monitor *le
 	}
 
 	metrics := metricsHandler(monitor, ready.holds)
-	protected, err := requireToken(config, metrics, log)
+	routes := map[string]http.Handler{"GET /metrics": metrics}
+	if options.Profiles {
+		routes["GET /debug/pprof/"] = profilesHandler()
+	}
+	protected, err := requireToken(config, routes, log)
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +136,8 @@ func metricsHandler(monitor *leaseMonitor, holds *passageHolds) http.Handler {
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// requireToken requires a token that may get /metrics. Whoever calls can have the API server review a token: these are limited.
-func requireToken(config *rest.Config, handler http.Handler, log logr.Logger) (http.Handler, error) {
+// requireToken requires a token that may get the path. Whoever calls can have the API server review a token: these are limited.
+func requireToken(config *rest.Config, routes map[string]http.Handler, log logr.Logger) (http.Handler, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = reviewsPerSecond, reviewBurst
 	client, err := rest.HTTPClientFor(config)
@@ -143,13 +148,28 @@ func requireToken(config *rest.Config, handler http.Handler, log logr.Logger) (h
 	if err != nil {
 		return nil, fmt.Errorf("protect metrics: %w", err)
 	}
-	protected, err := filter(log, handler)
+	// One limit for all paths.
+	inner, mux := http.NewServeMux(), http.NewServeMux()
+	protected, err := filter(log, inner)
 	if err != nil {
 		return nil, fmt.Errorf("protect metrics: %w", err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", limitCalls(protected))
+	limited := limitCalls(protected)
+	for path, handler := range routes {
+		inner.Handle(path, handler)
+		mux.Handle(path, limited)
+	}
 	return mux, nil
+}
+
+// profilesHandler serves the profiles of this process, but for its command line.
+func profilesHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
 }
 
 // selfSigned encrypts; access is decided by the token, not by the certificate.

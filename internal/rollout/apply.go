@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/rollout/environmentd"
 	"github.com/fairlead/fairlead/internal/rollout/objects"
@@ -34,7 +35,7 @@ func (r *reconciler) reconcileSteps(ctx context.Context, key client.ObjectKey) (
 		if o, failed.blocking = r.observe(ctx, key); failed.blocking != nil {
 			return o, decision{}, failed
 		}
-		d := decide(o, r.now())
+		d := r.plan(ctx, o)
 		if d.Hold != nil {
 			return o, d, applyErrors{}
 		}
@@ -71,6 +72,11 @@ func (r *reconciler) reconcileSteps(ctx context.Context, key client.ObjectKey) (
 	}
 }
 
+func (r *reconciler) plan(ctx context.Context, o Observed) decision {
+	defer kube.Span(&ctx, kube.StagePlan)()
+	return decide(o, r.now())
+}
+
 // markAttempted marks attempted steps as running: each is tried once per reconcile.
 func markAttempted(steps []passage.Step, tried map[attempt]bool) []passage.Step {
 	left := make([]passage.Step, len(steps))
@@ -84,6 +90,7 @@ func markAttempted(steps []passage.Step, tried map[attempt]bool) []passage.Step 
 }
 
 func (r *reconciler) execute(ctx context.Context, o Observed, d decision, step passage.Step) error {
+	defer kube.Span(&ctx, kube.StageApply)()
 	next := o.Next().address(o.Materialize)
 	switch step.Action {
 	case ActionApplyShared, ActionApply, ActionSwitch:

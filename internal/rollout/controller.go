@@ -76,7 +76,7 @@ func Setup(mgr ctrl.Manager, options environmentd.Options) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrentReconciles, RateLimiter: newRateLimiter()}).
 		WithLogConstructor(kube.Logger(mgr, "rollout", v1alpha2.MaterializeKind)).
 		For(&v1alpha2.Materialize{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
-	c, err := b.Build(r)
+	c, err := b.Build(kube.Traced("rollout", r))
 	if err != nil {
 		return fmt.Errorf("watch Materializes: %w", err)
 	}
@@ -146,6 +146,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func (r *reconciler) observe(ctx context.Context, key client.ObjectKey) (Observed, error) {
+	defer kube.Span(&ctx, kube.StageObserve)()
 	var m v1alpha2.Materialize
 	if err := r.client.Get(ctx, key, &m); err != nil {
 		return Observed{}, err

@@ -160,6 +160,7 @@ func firstOpenStep(steps []passage.Step) *passage.Step {
 
 // report writes the status if it changes.
 func (r *reconciler) report(ctx context.Context, o Observed, d decision, failed applyErrors) error {
+	defer kube.Span(&ctx, kube.StageReport)()
 	now := r.now()
 	status := *o.Materialize.Status.DeepCopy()
 	assessed := assess(o, d, failed, now)

@@ -14,6 +14,7 @@ import (
 
 // applyWorks carries out all steps, and returns the Works that stay.
 func (r *reconciler) applyWorks(ctx context.Context, o Observed, d Decision) (map[string]*workv1alpha1.Work, error) {
+	defer kube.Span(&ctx, kube.StageApply)()
 	works := map[string]*workv1alpha1.Work{}
 	var errs []error
 	for i := range d.Steps {

@@ -34,9 +34,9 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, version func(context.Contex
 		Watches(&workv1alpha2.ClusterResourceBinding{}, &handler.EnqueueRequestForObject{}).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(model.BindingRequests)).
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
+		Complete(kube.Traced("adoption-binding", kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
 			client: mgr.GetClient(), templates: mgr.GetAPIReader(), version: version, now: time.Now, recorder: mgr.GetEventRecorder("fairlead.dev/" + model.Passage),
-		}})
+		}}))
 	if err != nil {
 		return fmt.Errorf("watch ResourceBindings: %w", err)
 	}
@@ -109,7 +109,7 @@ func (r *reconciler) reconcileActive(ctx context.Context, o Observed) (map[strin
 		// The template controller deletes the binding of a template that is gone.
 		return o.Works, sourceOf(o.Binding), err
 	}
-	d := Decide(o)
+	d := plan(ctx, o)
 	if d.Err != nil {
 		return o.Works, d.Source, d.Err
 	}
@@ -124,6 +124,11 @@ func (r *reconciler) reconcileActive(ctx context.Context, o Observed) (map[strin
 		r.written.store(o.Binding, cached, works, d.Source)
 	}
 	return works, d.Source, nil
+}
+
+func plan(ctx context.Context, o Observed) Decision {
+	defer kube.Span(&ctx, kube.StagePlan)()
+	return Decide(o)
 }
 
 // reconcileDeleted deletes the Works of a binding that is being deleted, and removes its finalizer when no Work is left.

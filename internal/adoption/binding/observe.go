@@ -10,6 +10,7 @@ import (
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
 // Observed is a binding, its template and its Works.
@@ -25,6 +26,7 @@ type Observed struct {
 // getTemplate reads a template, or as much of it as into holds. It tells whether the template exists, and is not being deleted. The API
 // server may answer from its cache as long as that has the version that the operator has seen; without a version, from its store.
 func (r *reconciler) getTemplate(ctx context.Context, key model.TemplateKey, seen string, into client.Object) (bool, error) {
+	defer kube.Span(&ctx, kube.StageObserve)()
 	into.GetObjectKind().SetGroupVersionKind(key.Kind)
 	err := r.templates.Get(ctx, key.ObjectKey, into, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: seen}})
 	if client.IgnoreNotFound(err) != nil {

@@ -177,6 +177,7 @@ func describeClusters(clusters []workv1alpha2.TargetCluster) string {
 
 // writeStatus writes the status of a binding, if it says anything new.
 func writeStatus(ctx context.Context, c client.Client, b *model.Binding, status workv1alpha2.ResourceBindingStatus) error {
+	defer kube.Span(&ctx, kube.StageReport)()
 	if equality.Semantic.DeepEqual(*b.Status, status) {
 		return nil
 	}

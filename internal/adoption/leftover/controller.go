@@ -41,10 +41,10 @@ func Setup(mgr ctrl.Manager, connected kube.Enqueuer, m *member.Clients, hub str
 		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(searchable)).
 		WatchesRawSource(source.Channel(connected, &handler.EnqueueRequestForObject{})).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
+		Complete(kube.Traced("adoption-leftover", kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
 			client: mgr.GetClient(), reader: mgr.GetAPIReader(), clientOf: m.Get, kindsOf: (*member.Client).DiscoverKinds, hub: hub,
 			recorder: mgr.GetEventRecorder("fairlead.dev/" + model.Passage),
-		}})
+		}}))
 	if err != nil {
 		return fmt.Errorf("watch Clusters for leftovers: %w", err)
 	}

@@ -41,12 +41,12 @@ func Setup(mgr ctrl.Manager, m *Clients, onReconnect func(cluster string), enque
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
 		Watches(&policyv1alpha1.PropagationPolicy{}, allClusters(mgr.GetClient()), builder.WithPredicates(roomRequested)).
 		Watches(&policyv1alpha1.ClusterPropagationPolicy{}, allClusters(mgr.GetClient()), builder.WithPredicates(roomRequested)).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
+		Complete(kube.Traced("adoption-cluster", kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
 			client: mgr.GetClient(), secrets: mgr.GetAPIReader(), members: m, now: time.Now, onReconnect: onReconnect, enqueueWork: enqueueWork,
 			usesCapacity: usesCapacity, readCapacity: func(ctx context.Context, m *Client) (*clusterv1alpha1.NodeSummary, *clusterv1alpha1.ResourceSummary, error) {
 				return m.Capacity(ctx)
 			},
-		}})
+		}}))
 	if err != nil {
 		return fmt.Errorf("watch Clusters: %w", err)
 	}

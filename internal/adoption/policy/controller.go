@@ -52,9 +52,9 @@ func Setup(mgr ctrl.Manager, kindError func(context.Context, *Policy) error) err
 		}), builder.WithPredicates(joinedOrLeft)).
 		Watches(&workv1alpha2.ResourceBinding{}, claimants).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, claimants).
-		Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
+		Complete(kube.Traced("adoption-policy", kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
 			client: mgr.GetClient(), kindError: kindError, recorder: mgr.GetEventRecorder("fairlead.dev/" + model.Passage), now: time.Now,
-		}})
+		}}))
 	if err != nil {
 		return fmt.Errorf("watch policies: %w", err)
 	}

@@ -43,7 +43,7 @@ func Setup(mgr ctrl.Manager, changed func(client.ObjectKey)) (*Reconciler, error
 	k := &watchedKinds{mapper: mgr.GetRESTMapper(), reader: mgr.GetAPIReader()}
 	d := &Reconciler{client: mgr.GetClient(), metadata: metadata, templates: mgr.GetAPIReader(), Kinds: k, enqueueBinding: changed}
 	templates, err := controller.NewTyped("adoption-template", mgr, controller.TypedOptions[model.TemplateKey]{
-		Reconciler: kube.RequeueOnConflict[model.TemplateKey]{TypedReconciler: d}, MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[model.TemplateKey](),
+		Reconciler: kube.Traced("adoption-template", kube.RequeueOnConflict[model.TemplateKey]{TypedReconciler: d}), MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[model.TemplateKey](),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watch templates: %w", err)

@@ -20,6 +20,7 @@ import (
 
 // applyStep carries out one step, in at most one write to the member, and returns the object as the member has it then.
 func (r *reconciler) applyStep(ctx context.Context, m *member.Client, work *workv1alpha1.Work, object Object, step Step) (*unstructured.Unstructured, error) {
+	defer kube.Span(&ctx, kube.StageApply)()
 	live, desired := object.Live, step.Desired
 	var err error
 	switch step.Action {

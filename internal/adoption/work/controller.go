@@ -46,10 +46,10 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, m *member.Clients, hub stri
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(worksOf), builder.WithPredicates(becameReady)).
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(worksOfBinding), builder.WithPredicates(becameAbandoned)).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(worksOfBinding), builder.WithPredicates(becameAbandoned)).
-		Complete(newClusterLimiter(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
+		Complete(newClusterLimiter(kube.Traced("adoption-work", kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
 			client: mgr.GetClient(), reader: mgr.GetAPIReader(), clientOf: m.Get, hub: hub, now: time.Now, rechecks: &m.Rechecks,
 			originals: &originals{client: mgr.GetClient(), reader: mgr.GetAPIReader()},
-		}}, model.MaxConcurrent, enqueued.Enqueue))
+		}}), model.MaxConcurrent, enqueued.Enqueue))
 	if err != nil {
 		return fmt.Errorf("watch Works: %w", err)
 	}
@@ -165,7 +165,7 @@ func (r *reconciler) reconcileActive(ctx context.Context, m *member.Client, o Ob
 		object, err := r.observeMember(ctx, m, o, i)
 		var step Step
 		if err == nil {
-			if step = Decide(o, object); step.Action == model.ActionLeave || step.Action == model.ActionWait {
+			if step = plan(ctx, o, object); step.Action == model.ActionLeave || step.Action == model.ActionWait {
 				return WithApplied(o.Work, metav1.ConditionFalse, step.Reason, r.now()), nil, nil
 			}
 			object.Live, err = r.applyStep(ctx, m, o.Work, object, step)
@@ -182,6 +182,11 @@ func (r *reconciler) reconcileActive(ctx context.Context, m *member.Client, o Ob
 		live = nil
 	}
 	return AppliedStatus(o.Work, m.Name, statuses, r.now()), live, nil
+}
+
+func plan(ctx context.Context, o Observed, object Object) Step {
+	defer kube.Span(&ctx, kube.StagePlan)()
+	return Decide(o, object)
 }
 
 // reconcileDeleted observes, plans and applies a Work that is being deleted, and removes its finalizer.
@@ -214,7 +219,7 @@ func (r *reconciler) releaseObjects(ctx context.Context, m *member.Client, o Obs
 		if err != nil {
 			return err
 		}
-		if _, err := r.applyStep(ctx, m, o.Work, object, Decide(o, object)); err != nil {
+		if _, err := r.applyStep(ctx, m, o.Work, object, plan(ctx, o, object)); err != nil {
 			return err
 		}
 	}

@@ -53,6 +53,7 @@ type Object struct {
 
 // observeHub reads the cluster of a Work, what its manifests leave out, and the binding of a Work that is being deleted.
 func (r *reconciler) observeHub(ctx context.Context, work *workv1alpha1.Work, cluster string, connected bool) (Observed, error) {
+	defer kube.Span(&ctx, kube.StageObserve)()
 	o := Observed{Hub: r.hub, Work: work, Connected: connected}
 	var err error
 	o.Cluster, err = kube.GetIfExists(ctx, r.client, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{})
@@ -126,6 +127,7 @@ func (o Observed) manifest(ordinal int) (*unstructured.Unstructured, error) {
 
 // observeMember reads the object of one manifest in the member.
 func (r *reconciler) observeMember(ctx context.Context, m *member.Client, o Observed, ordinal int) (Object, error) {
+	defer kube.Span(&ctx, kube.StageObserve)()
 	work := o.Work
 	restores := r.driftLimiter.Recent(work.UID, r.now(), restoreWindow)
 	object := Object{Ordinal: ordinal, Restores: len(restores)}

@@ -91,6 +91,7 @@ func StepStatus(work *workv1alpha1.Work, object Object, action passage.Action) *
 }
 
 func (r *reconciler) writeStatus(ctx context.Context, work *workv1alpha1.Work, status workv1alpha1.WorkStatus) error {
+	defer kube.Span(&ctx, kube.StageReport)()
 	if equality.Semantic.DeepEqual(work.Status, status) {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/meshstatus"
 )
 
@@ -28,10 +29,16 @@ func (r *reconciler) apply(ctx context.Context, mesh *kumav1alpha1.Mesh, recorde
 	}
 	condition := *d.Condition
 	condition.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
-	written, err := meshstatus.Apply(ctx, r.client, mesh, meshstatus.Consumers, condition, func(status *kumav1alpha1.MeshStatus) {
-		status.Migration = withoutConsumers(d.Record)
-	})
+	written, err := r.report(ctx, mesh, condition, d.Record)
 	return changed || written, err
+}
+
+// report writes the status, which counts what the slices record.
+func (r *reconciler) report(ctx context.Context, mesh *kumav1alpha1.Mesh, condition metav1.Condition, record *kumav1alpha1.MeshMigration) (written bool, err error) {
+	defer kube.Span(&ctx, kube.StageReport)()
+	return meshstatus.Apply(ctx, r.client, mesh, meshstatus.Consumers, condition, func(status *kumav1alpha1.MeshStatus) {
+		status.Migration = withoutConsumers(record)
+	})
 }
 
 func withoutConsumers(record *kumav1alpha1.MeshMigration) *kumav1alpha1.MeshMigration {
@@ -46,6 +53,7 @@ func withoutConsumers(record *kumav1alpha1.MeshMigration) *kumav1alpha1.MeshMigr
 // applySlices writes the slices of a record that differ, each with the resourceVersion that was observed.
 func (r *reconciler) applySlices(ctx context.Context, mesh string, recorded []fairleadv1alpha1.MeshConsumerSlice, record *kumav1alpha1.MeshMigration,
 ) (changed bool, err error) {
+	defer kube.Span(&ctx, kube.StageApply)()
 	for _, w := range sliceWrites(mesh, recorded, record) {
 		switch w.action {
 		case createSlice:

@@ -83,7 +83,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			return nil
 		}))
 	}
-	if err := b.Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: r}); err != nil {
+	if err := b.Complete(kube.Traced("mesh-consumers", kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: r})); err != nil {
 		return fmt.Errorf("set up the consumers controller: %w", err)
 	}
 	return nil
@@ -124,7 +124,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		deleteMetrics(mesh.Name)
 		return ctrl.Result{}, nil
 	}
-	o, ok := r.observe(mesh, recorded)
+	o, ok := r.observe(ctx, mesh, recorded)
 	if !ok {
 		// A proxy without a published configuration must not count as absent.
 		return ctrl.Result{RequeueAfter: publishRequeueDelay}, nil
@@ -134,7 +134,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: publishRequeueDelay}, client.IgnoreNotFound(err)
 	}
 	o.Started = started
-	d := Decide(o, now)
+	d := plan(ctx, o, now)
 	// Watch the proxies before the switch is published, so that no acknowledgement is missed.
 	r.acks.watch(mesh.Name, d.Watched)
 	changed, err := r.apply(ctx, mesh, recorded, d, now)
@@ -146,6 +146,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	setMetrics(mesh.Name, d.Record, d.Condition)
 	return ctrl.Result{RequeueAfter: requeueAfter(d, now)}, nil
+}
+
+func plan(ctx context.Context, o Observed, now time.Time) Decision {
+	defer kube.Span(&ctx, kube.StagePlan)()
+	return Decide(o, now)
 }
 
 // requeueAfter is the delay until the next reconcile without an event.

@@ -12,11 +12,13 @@ import (
 
 	fairleadv1alpha1 "github.com/fairlead/fairlead/api/fairlead/v1alpha1"
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // observe reads what is published and connected; false while the mesh is not published.
-func (r *reconciler) observe(mesh *kumav1alpha1.Mesh, recorded []fairleadv1alpha1.MeshConsumerSlice) (o Observed, ok bool) {
+func (r *reconciler) observe(ctx context.Context, mesh *kumav1alpha1.Mesh, recorded []fairleadv1alpha1.MeshConsumerSlice) (o Observed, ok bool) {
+	defer kube.Span(&ctx, kube.StageObserve)()
 	o = Observed{Mesh: WithRecord(mesh, recorded), Slices: recorded, Serving: r.options.Serving, Timeout: r.options.Timeout}
 	if !o.Serving {
 		return o, true

@@ -124,7 +124,7 @@ func complete(b *builder.Builder, watched string, f reconcile.Func) error {
 	wait := reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		return requeueWhileDeleted(f(ctx, request))
 	})
-	if err := b.Complete(kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: wait}); err != nil {
+	if err := b.Complete(kube.Traced("meshservice "+watched, kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: wait})); err != nil {
 		return fmt.Errorf("watch %s: %w", watched, err)
 	}
 	return nil

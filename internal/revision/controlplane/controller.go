@@ -52,9 +52,9 @@ func Setup(mgr ctrl.Manager, tools installer.Tools) error {
 		ReleaseSuffix: istiodSuffix,
 		Unowned:       r.requestsForAll,
 		Namespace:     r.requestsInNamespace,
-	}).Complete(installer.Stage[Observed]{
+	}).Complete(kube.Traced("istiorevision", installer.Stage[Observed]{
 		Tools: tools, Observe: r.observe, Plan: Plan, Record: r.recordChart, RecordEvent: r.recordEvent, Report: r.report,
-	})
+	}))
 }
 
 type reconciler struct {

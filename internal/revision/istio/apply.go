@@ -12,11 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // apply applies steps of a plan.
 func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step) error {
+	defer kube.Span(&ctx, kube.StageApply)()
 	for _, step := range steps {
 		if err := r.applyStep(ctx, o, step); err != nil {
 			return fmt.Errorf("%s %s: %w", step.Action, step.Object, err)

@@ -44,7 +44,7 @@ func Setup(mgr ctrl.Manager, tools installer.Tools) error {
 		Watches(&v1.IstioRevision{}, handler.EnqueueRequestsFromMapFunc(r.allIstios), builder.WithPredicates(comesOrGoes)).
 		Watches(&v1.IstioRevisionTag{}, handler.EnqueueRequestsFromMapFunc(r.allIstios), builder.WithPredicates(comesOrGoes)).
 		WatchesRawSource(tools.Usage.SourceFor(r.requestsForName)).
-		Complete(r)
+		Complete(kube.Traced("istio", r))
 }
 
 type reconciler struct {
@@ -77,7 +77,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 
-	plan := Plan(observed, r.Now())
+	plan := r.plan(ctx, observed)
 	start := startable(plan, r.Now())
 	applyErr := r.apply(ctx, observed, start)
 	if apierrors.IsConflict(applyErr) {
@@ -89,7 +89,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if observed, err = r.observe(ctx, request.Name); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
-		plan = Plan(observed, r.Now())
+		plan = r.plan(ctx, observed)
 	}
 
 	if err := r.report(ctx, observed, plan, applyErr); err != nil {
@@ -104,7 +104,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: r.requeueAfter(observed, plan)}, nil
 }
 
+func (r *reconciler) plan(ctx context.Context, o Observed) passage.Plan {
+	defer kube.Span(&ctx, kube.StagePlan)()
+	return Plan(o, r.Now())
+}
+
 func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
+	defer kube.Span(&ctx, kube.StageObserve)()
 	versions, err := r.Charts.Versions(ctx)
 	o, err := Observe(ctx, r.Client, name, Charts{Versions: versions, Err: err}, r.Usage)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 // report writes the status if it has changed.
 func (r *reconciler) report(ctx context.Context, o Observed, plan passage.Plan, failure error) error {
+	defer kube.Span(&ctx, kube.StageReport)()
 	status := ownStatus(statusOf(o, plan, failure, r.Now()))
 	return installer.Report(ctx, r.Tools, o.Istio, ownStatus(o.Istio.Status), status, o.Istio.Status.Conditions, status.Conditions)
 }

@@ -38,9 +38,9 @@ func Setup(mgr ctrl.Manager, tools installer.Tools) error {
 		Kind:          v1.IstioRevisionTagKind,
 		ReleaseSuffix: releaseSuffix,
 		Namespace:     r.requestsInNamespace,
-	}).Complete(installer.Stage[Observed]{
+	}).Complete(kube.Traced("istiorevisiontag", installer.Stage[Observed]{
 		Tools: tools, Observe: r.observe, Plan: Plan, RecordEvent: r.recordEvent, Report: r.report,
-	})
+	}))
 }
 
 type reconciler struct{ installer.Tools }

@@ -176,6 +176,7 @@ func (w *writer) propagationLeft() time.Duration {
 // apply records ended moves before it starts new ones: a later batch implies that the batches before it have settled, each
 // as its mark says.
 func (r *reconciler) apply(ctx context.Context, o Observed, d decision) error {
+	defer kube.Span(&ctx, kube.StageApply)()
 	var errs []error
 	for _, e := range d.endedMoves {
 		err := r.writer.recordOutcome(ctx, o, e)

@@ -75,7 +75,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, workloadCache, usageCache
 				return r.migratingIstios(ctx)
 			}),
 			predicate.TypedGenerationChangedPredicate[*metav1.PartialObjectMetadata]{})).
-		Complete(r)
+		Complete(kube.Traced("workload", r))
 }
 
 type reconciler struct {
@@ -203,10 +203,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	r.observeTags(o)
-	d := decide(o, r.now())
+	d := r.plan(ctx, o)
 	if r.writer.dryRunRefused(ctx, o, d.Plan.Failures()) {
 		r.writer.addRefusals(&o)
-		d = decide(o, r.now())
+		d = r.plan(ctx, o)
 	}
 	if stale, err := r.hasStalePods(ctx, d.endedMoves); err != nil || stale {
 		return ctrl.Result{RequeueAfter: failureRequeueDelay}, err
@@ -214,21 +214,21 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if held, err := r.checkInjection(ctx, &o, d); err != nil {
 		return ctrl.Result{}, err
 	} else if held {
-		d = decide(o, r.now())
+		d = r.plan(ctx, o)
 	}
 	if len(d.Start) > 0 && !o.isRunning() {
 		// The start is recorded before anything moves: every mark names the migration that it is part of.
 		if err := r.recordStart(ctx, &o); err != nil {
 			return installer.StatusError(nil, client.IgnoreNotFound(err))
 		}
-		d = decide(o, r.now())
+		d = r.plan(ctx, o)
 	}
 	before := d
 	applyErr := r.apply(ctx, o, d)
 	if len(d.Start)+len(d.endedMoves) > 0 {
 		o.Inventory = r.inventory.Snapshot()
 		r.writer.addRefusals(&o)
-		d = decide(o, r.now())
+		d = r.plan(ctx, o)
 	}
 	r.inventory.Await(o.Istio.Name, awaited(d.Wait))
 	r.recordBatchEvents(o, before, d)
@@ -248,6 +248,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		again, d.Start = failureRequeueDelay, nil
 	}
 	return ctrl.Result{RequeueAfter: r.requeueAfter(o, d, again)}, nil
+}
+
+func (r *reconciler) plan(ctx context.Context, o Observed) decision {
+	defer kube.Span(&ctx, kube.StagePlan)()
+	return decide(o, r.now())
 }
 
 // observeTags starts the time that the webhook of a tag takes to propagate when the tag has moved.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/workload/injection"
 	"github.com/fairlead/fairlead/internal/revision/workload/inventory"
@@ -168,6 +169,7 @@ func (r *reconciler) hasStalePods(ctx context.Context, ended []endedMove) (bool,
 }
 
 func (r *reconciler) observe(ctx context.Context, name string) (Observed, error) {
+	defer kube.Span(&ctx, kube.StageObserve)()
 	o, err := Observe(ctx, r.client, name, r.inventory.Snapshot())
 	if err == nil {
 		o.marks = &r.marks

@@ -199,6 +199,7 @@ type ownStatus struct {
 
 // report writes the status if it has changed, or returns after how long to write it.
 func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.Duration, error) {
+	defer kube.Span(&ctx, kube.StageReport)()
 	now := r.now()
 	before, previous := o.Istio.Status.WorkloadMigration, migratedCondition(o.Istio)
 	status, condition := statusOf(o, d, now), timestampedCondition(o, d, previous, now)

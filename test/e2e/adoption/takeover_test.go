@@ -12,6 +12,7 @@ import (
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/internal/faults"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -71,6 +72,7 @@ func TestStoryTakeover(t *testing.T) {
 	s.operator.Measures(t, series, func(n float64) bool { return n == 1 })
 	s.operator.Measures(t, `fairlead_adoption_leftovers{cluster="`+member1+`"}`, func(float64) bool { return true })
 	s.operator.CompareMetrics(t, "adoption")
+	harness.Traces().HasStages(t, "adoption-work")
 	for _, want := range []string{"CONFLICT-RESOLUTION", "PRIORITY", "Overwrite"} {
 		if table := s.kubectl(t, s.hub, "get", "pp"); !strings.Contains(table, want) {
 			t.Errorf("no %s in\n%s", want, table)

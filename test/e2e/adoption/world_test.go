@@ -97,7 +97,7 @@ func newSite(c *cluster.Cluster) (*site, error) {
 // operate starts an operator.
 func (w *world) operate(ctx context.Context) error {
 	var err error
-	w.operator, err = harness.StartOperator(w.scratch, "--kubeconfig", w.kubeconfig, "--passages", "adoption", "--leader-elect=false", "--log-format", "text", harness.Scrapable)
+	w.operator, err = harness.StartOperator(w.scratch, "--kubeconfig", w.kubeconfig, "--passages", "adoption", "--leader-elect=false", "--log-format", "text", harness.Scrapable, harness.Traces().Flag())
 	if err != nil {
 		return err
 	}

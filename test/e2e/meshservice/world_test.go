@@ -66,7 +66,7 @@ var serving = regexp.MustCompile(`msg="serving proxies" .*\baddress=(\S+)`)
 // operate starts an operator; the flags say how proxies prove who they are, and count more than the usual ones.
 func (w *world) operate(ctx context.Context, flags ...string) error {
 	err := w.StartOperator(append([]string{
-		"--passages", "meshservice", "--mesh-zone", east, "--mesh-bind-address", "127.0.0.1:0", "--mesh-switch-timeout", never, harness.Scrapable,
+		"--passages", "meshservice", "--mesh-zone", east, "--mesh-bind-address", "127.0.0.1:0", "--mesh-switch-timeout", never, harness.Scrapable, harness.Traces().Flag(),
 	}, flags...)...)
 	if err != nil {
 		return err

@@ -301,7 +301,11 @@ func eventRepeated(ctx context.Context, c client.Reader, istio *v1.Istio, reason
 
 // scrape reads metrics without checking the certificate, which the operator signs itself: it is the token that counts.
 func scrape(ctx context.Context, server, token string) (int, string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/metrics", nil)
+	return scrapePath(ctx, server+"/metrics", token)
+}
+
+func scrapePath(ctx context.Context, url, token string) (int, string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, "", err
 	}

@@ -160,6 +160,7 @@ func TestStoryRollout(t *testing.T) {
 	untouched.check(t)
 	expect(0, "there is nothing to promote", "promote", "--yes")
 	e.Operator.CompareMetrics(t, "rollout")
+	harness.Traces().HasStages(t, "rollout")
 }
 
 // begin is a command of the owner of the environment that goes on for a while.

@@ -49,7 +49,7 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 func (w *world) start(ctx context.Context) error {
 	err := w.StartOperator("--passages", rollout.Name, "--leader-election-namespace=fairlead-system",
 		"--environmentd-url", w.fleet.URL(), "--environmentd-timeout=1h",
-		"--health-probe-bind-address=0", "--metrics-bind-address=0", harness.Scrapable)
+		"--health-probe-bind-address=0", "--metrics-bind-address=0", harness.Scrapable, harness.Traces().Flag())
 	if err != nil {
 		return err
 	}

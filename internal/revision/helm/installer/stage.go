@@ -90,31 +90,31 @@ type Stage[O Observed] struct {
 
 // Reconcile observes, plans, applies and reports one owner.
 func (s Stage[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	observed, err := s.Observe(ctx, request.Name, false)
+	observed, err := s.observe(ctx, request.Name, false)
 	if err != nil {
 		// The users of a name are counted even if no owner has that name.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	plan := s.Plan(observed)
+	plan := s.plan(ctx, observed)
 	decision := passage.Next(plan, passage.Batching{}, s.Now())
 	applyErr := s.apply(ctx, observed, decision.Start)
 	if apierrors.IsConflict(applyErr) {
 		return ctrl.Result{RequeueAfter: kube.ConflictRequeueDelay}, nil
 	}
 	if len(decision.Start) > 0 && applyErr == nil {
-		if observed, err = s.Observe(ctx, request.Name, true); err != nil {
+		if observed, err = s.observe(ctx, request.Name, true); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
-		plan = s.Plan(observed)
+		plan = s.plan(ctx, observed)
 	}
 	if owner := observed.Owner(); !owner.GetDeletionTimestamp().IsZero() && applyErr == nil && len(plan.Steps) == 0 {
 		err := client.IgnoreNotFound(s.patchFinalizers(ctx, owner, controllerutil.RemoveFinalizer))
 		if err != nil || len(owner.GetFinalizers()) == 0 {
 			return ctrl.Result{}, err
 		}
-		plan = s.Plan(observed)
+		plan = s.plan(ctx, observed)
 	}
-	if err := s.Report(ctx, observed, plan, applyErr); err != nil {
+	if err := s.report(ctx, observed, plan, applyErr); err != nil {
 		return StatusError(applyErr, err)
 	}
 	result, err := Result(plan, errors.Join(applyErr, observed.ReadError()), s.Charts.RetryInterval())
@@ -124,8 +124,24 @@ func (s Stage[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	return result, err
 }
 
+func (s Stage[O]) observe(ctx context.Context, name string, fresh bool) (O, error) {
+	defer kube.Span(&ctx, kube.StageObserve)()
+	return s.Observe(ctx, name, fresh)
+}
+
+func (s Stage[O]) plan(ctx context.Context, o O) passage.Plan {
+	defer kube.Span(&ctx, kube.StagePlan)()
+	return s.Plan(o)
+}
+
+func (s Stage[O]) report(ctx context.Context, o O, plan passage.Plan, failure error) error {
+	defer kube.Span(&ctx, kube.StageReport)()
+	return s.Report(ctx, o, plan, failure)
+}
+
 // apply applies steps of a plan, in order.
 func (s Stage[O]) apply(ctx context.Context, o O, steps []passage.Step) error {
+	defer kube.Span(&ctx, kube.StageApply)()
 	var failures []error
 	for _, step := range steps {
 		if err := s.applyStep(ctx, o, step); err != nil {

@@ -135,6 +135,9 @@ func TestStoryMigration(t *testing.T) {
 	})
 	t.Run(zeroDowntime+"Verify gradual rollout maintains availability", func(t *testing.T) { seen.proves(t, size) })
 	m.Operator.CompareMetrics(t, "revision")
+	for _, controller := range []string{"istio", "istiorevision", "istiorevisiontag", "workload"} {
+		harness.Traces().HasStages(t, controller)
+	}
 	t.Run(basic+"Verify old control plane can be cleaned up", func(t *testing.T) {
 		m.pruned(t, m.from)
 		harness.WaitForDeletion(t, m.world, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "istiod-" + m.from}})

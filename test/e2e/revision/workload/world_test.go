@@ -96,7 +96,7 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 
 // operate starts an operator and waits until it is ready.
 func (w *world) operate(charts string) error {
-	if err := w.StartOperator("--chart-dir", charts, "--passages=revision", harness.Scrapable); err != nil {
+	if err := w.StartOperator("--chart-dir", charts, "--passages=revision", harness.Scrapable, harness.Traces().Flag()); err != nil {
 		return err
 	}
 	w.operators = append(w.operators, w.Operator)
