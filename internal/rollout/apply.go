@@ -66,8 +66,7 @@ func (r *reconciler) reconcileSteps(ctx context.Context, key client.ObjectKey) (
 				failed.tolerated = append(failed.tolerated, fmt.Errorf("%s %s: %w", step.Action, step.Object, err))
 				continue
 			}
-			log.Info("applied a step", "action", step.Action, "object", step.Object.String(),
-				"from", step.From, "to", step.To, "reason", step.Reason.String())
+			kube.LogStep(ctx, Name, step)
 		}
 	}
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
@@ -27,6 +27,8 @@ func apply(ctx context.Context, m *member.Client, object *metav1.PartialObjectMe
 		return client.IgnoreNotFound(err)
 	}
 	member.Writes.WithLabelValues(m.Name, string(action)).Inc()
-	ctrl.LoggerFrom(ctx).Info("applied a step", "action", action, "cluster", m.Name, "object", model.TemplateOf(object).Object().String(), "reason", why.String())
+	of := model.TemplateOf(object).Object()
+	of.Cluster = m.Name
+	kube.LogStep(ctx, model.Passage, passage.Step{Object: of, Action: action, Reason: why})
 	return nil
 }

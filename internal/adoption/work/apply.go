@@ -44,8 +44,7 @@ func (r *reconciler) applyStep(ctx context.Context, m *member.Client, work *work
 		return nil, err
 	}
 	member.Writes.WithLabelValues(m.Name, string(step.Action)).Inc()
-	ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "cluster", m.Name,
-		"object", step.Object.Kind+" "+model.NameOf(object.Manifest), "reason", step.Reason.String())
+	kube.LogStep(ctx, model.Passage, step.Step)
 	return desired, nil
 }
 

@@ -140,6 +140,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	changed, err := r.apply(ctx, mesh, recorded, d, now)
 	if changed {
 		r.recordEvents(mesh, d.Events)
+		for _, step := range startedSteps(o.Mesh.Status.Migration, d.Record) {
+			kube.LogStep(ctx, "meshservice", step, "mesh", mesh.Name)
+		}
 	}
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -61,3 +61,31 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%d series are left of a mesh that is gone", series)
 	}
 }
+
+// What is logged of a switch: each consumer once, when it begins.
+func TestStartedSteps(t *testing.T) {
+	record := func(states ...kumav1alpha1.ConsumerState) *kumav1alpha1.MeshMigration {
+		r := &kumav1alpha1.MeshMigration{Batch: 1, Batches: 2}
+		for i, s := range states {
+			r.Consumers = append(r.Consumers, kumav1alpha1.MigratedConsumer{Name: string(rune('a' + i)), State: s, Batch: 1})
+		}
+		return r
+	}
+	started := func(before, after *kumav1alpha1.MeshMigration) (all []string) {
+		for _, step := range startedSteps(before, after) {
+			all = append(all, string(step.Action)+" "+step.Object.Name+" from "+step.From+" to "+step.To+", "+step.Reason.String())
+		}
+		return all
+	}
+	first := started(nil, record("Switching", "Waiting"))
+	if diff := cmp.Diff([]string{"switch a from kuma.io/service to MeshService, Switching: batch 1 of 2"}, first); diff != "" {
+		t.Error(diff)
+	}
+	if again := started(record("Switching", "Waiting"), record("Switching", "Waiting")); again != nil {
+		t.Errorf("logged again: %v", again)
+	}
+	reverted := started(record("Switched", "Failed"), record("Reverting", "Failed"))
+	if diff := cmp.Diff([]string{"revert a from MeshService to kuma.io/service, Reverting: batch 1 of 2"}, reverted); diff != "" {
+		t.Error(diff)
+	}
+}

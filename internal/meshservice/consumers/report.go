@@ -243,6 +243,30 @@ func (r *reconciler) recordEvents(mesh *kumav1alpha1.Mesh, events []Event) {
 	}
 }
 
+// startedSteps are the steps that a decision starts.
+func startedSteps(before, after *kumav1alpha1.MeshMigration) []passage.Step {
+	if after == nil {
+		return nil
+	}
+	running := map[string]kumav1alpha1.ConsumerState{}
+	if before != nil {
+		for _, c := range before.Consumers {
+			running[c.Name] = c.State
+		}
+	}
+	var started []passage.Step
+	for i := range after.Consumers {
+		c := &after.Consumers[i]
+		if !isRunning(c.State) || running[c.Name] == c.State {
+			continue
+		}
+		step := stepOf(c, c.State == kumav1alpha1.ConsumerReverting)
+		step.Reason = passage.Because(string(c.State), "batch %d of %d", after.Batch, after.Batches)
+		started = append(started, step)
+	}
+	return started
+}
+
 // isRunning says whether a consumer is being switched or reverted.
 func isRunning(state kumav1alpha1.ConsumerState) bool {
 	return state == kumav1alpha1.ConsumerSwitching || state == kumav1alpha1.ConsumerReverting

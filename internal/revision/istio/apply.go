@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -23,8 +22,7 @@ func (r *reconciler) apply(ctx context.Context, o Observed, steps []passage.Step
 		if err := r.applyStep(ctx, o, step); err != nil {
 			return fmt.Errorf("%s %s: %w", step.Action, step.Object, err)
 		}
-		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
-			"from", step.From, "to", step.To, "reason", step.Reason.String())
+		kube.LogStep(ctx, "revision", step)
 		if reason, found := eventReasons[step.Object.Kind][step.Action]; found {
 			r.Recorder.Eventf(o.Istio, related(step.Object), corev1.EventTypeNormal, reason, string(step.Action),
 				"%s %s: %s", step.Action, step.Object, step.Reason.Message)

@@ -84,8 +84,7 @@ func (w *writer) applySteps(ctx context.Context, o Observed, run time.Time, step
 			case refused != nil:
 				log.Info("cannot apply a step", "action", step.Action, "object", step.Object.String(), "why", refused.Message)
 			case err == nil:
-				log.Info("applied a step", "action", step.Action, "object", step.Object.String(), "from", step.From,
-					"to", step.To, "batch", step.Batch, "reason", step.Reason.String())
+				kube.LogStep(ctx, "revision", step)
 			}
 			errs[i] = err
 			return nil

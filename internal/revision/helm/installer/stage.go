@@ -151,8 +151,7 @@ func (s Stage[O]) apply(ctx context.Context, o O, steps []passage.Step) error {
 			}
 			break
 		}
-		ctrl.LoggerFrom(ctx).Info("applied a step", "action", step.Action, "object", step.Object.String(),
-			"to", step.To, "reason", step.Reason.String())
+		kube.LogStep(ctx, "revision", step)
 		s.RecordEvent(o, step)
 	}
 	return errors.Join(failures...)
