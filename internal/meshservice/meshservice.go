@@ -62,7 +62,7 @@ func (p *passage) Start(ctx context.Context) error {
 	if err := p.waitForMesh(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	inner, err := p.manager()
+	inner, err := p.manager(ctx)
 	if err != nil {
 		return fmt.Errorf("create the manager of the passage: %w", err)
 	}
@@ -124,16 +124,18 @@ func (p *passage) hasGenerated(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-func (p *passage) manager() (ctrl.Manager, error) {
+func (p *passage) manager(ctx context.Context) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(kumav1alpha1.AddToScheme(scheme), fairleadv1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	return ctrl.NewManager(p.outer.GetConfig(), ctrl.Options{
-		Scheme:     scheme,
-		Logger:     p.outer.GetLogger(),
-		Cache:      generate.CacheOptions(p.options.ZoneInfo),
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Scheme: scheme,
+		Logger: p.outer.GetLogger(),
+		// With the tracer of the outer manager, and not its end.
+		BaseContext: func() context.Context { return context.WithoutCancel(ctx) },
+		Cache:       generate.CacheOptions(p.options.ZoneInfo),
+		Controller:  config.Controller{SkipNameValidation: ptr.To(true)},
 		// The outer manager holds the lease.
 		LeaderElection:         false,
 		Metrics:                metricsserver.Options{BindAddress: "0"},

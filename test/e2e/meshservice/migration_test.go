@@ -139,6 +139,7 @@ func TestStoryRefusal(t *testing.T) {
 	s.Operator.Measures(t, fmt.Sprintf(`fairlead_mesh_switch_reason{mesh=%q,reason="Failed"}`, s.mesh), some)
 	s.Operator.Measures(t, fmt.Sprintf(`fairlead_mesh_refusals_total{mesh=%q}`, s.mesh), some)
 	s.Operator.CompareMetrics(t, "meshservice")
+	harness.Traces().HasStages(t, "mesh-consumers")
 
 	// With the next change of its configuration it is sent again what it has refused.
 	s.checkout.hear(true)
