@@ -28,7 +28,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=sail-operator-lock;karmada-controller-manager;karmada-scheduler;kuma-cp-leader,verbs=list
+// The Leases of another system may be listed by the role of its passage.
 
 const (
 	pageSize = 500
