@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/injector"
 )
 
 // Readiness and what is reported of it: five workloads one by one, of which the third and the fourth never become ready.
@@ -177,7 +178,7 @@ func TestReadinessCheckingAndStatusReporting(t *testing.T) {
 // heal lets pods of a namespace become ready from now on, and gives the sick ones there all the time they may need.
 func (m *mesh) heal(t testing.TB, namespace string, sick ...builder) {
 	t.Helper()
-	m.label(t, namespace, labelHealed, "true")
+	m.label(t, namespace, injector.LabelHealed, "true")
 	for _, b := range sick {
 		harness.Change(t, m.world, b.d, func(d *appsv1.Deployment) {
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1.AnnotationReadinessTimeout, never.String())

@@ -17,6 +17,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/injector"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -191,7 +192,7 @@ func (m *mesh) namespace(t testing.TB, labels ...string) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shortName(t), Labels: map[string]string{labelMesh: m.istio.Name}}}
 	if m.byPolicy {
-		namespace.Labels[labelInjector] = "policy"
+		namespace.Labels[injector.Label] = injector.Policy
 	}
 	for i := 0; i+1 < len(labels); i += 2 {
 		namespace.Labels[labels[i]] = labels[i+1]

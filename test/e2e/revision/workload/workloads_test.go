@@ -16,6 +16,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/injector"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -52,10 +53,10 @@ func (b builder) podLabel(key, value string) builder {
 }
 
 // sickOn keeps its pods from becoming ready on a revision.
-func (b builder) sickOn(revision string) builder { return b.podLabel(labelSickOn, revision) }
+func (b builder) sickOn(revision string) builder { return b.podLabel(injector.LabelSickOn, revision) }
 
 // heldOn keeps its pods from becoming ready on a revision until the test releases them.
-func (b builder) heldOn(revision string) builder { return b.podLabel(labelHeldOn, revision) }
+func (b builder) heldOn(revision string) builder { return b.podLabel(injector.LabelHeldOn, revision) }
 
 // readyAfter makes its pods take their time.
 func (b builder) readyAfter(time string) builder {

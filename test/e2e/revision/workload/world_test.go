@@ -14,6 +14,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/injector"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -85,13 +86,13 @@ func prepare(c *cluster.Cluster, scratch string) (*world, error) {
 	if w.World, err = harness.NewWorld(ctx, c, scratch, "revision"); err != nil {
 		return nil, err
 	}
-	for name, labels := range map[string]map[string]string{system: nil, policySystem: {labelInjector: "policy"}} {
+	for name, labels := range map[string]map[string]string{system: nil, policySystem: {injector.Label: injector.Policy}} {
 		home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 		if err := w.Create(ctx, home); client.IgnoreAlreadyExists(err) != nil {
 			return nil, fmt.Errorf("create namespace %s: %w", name, err)
 		}
 	}
-	return w, w.installPolicies(ctx)
+	return w, injector.Install(ctx, w)
 }
 
 // operate starts an operator and waits until it is ready.

@@ -1,4 +1,5 @@
-package workload_test
+// Package injector has the API server play what istiod does where none runs, and make pods sick or hold them.
+package injector
 
 import (
 	"context"
@@ -18,44 +19,46 @@ import (
 
 // Policies of the API server itself: one plays the injector where no istiod runs, the others make pods sick or hold them.
 //
-//go:embed testdata/policies.yaml
+//go:embed policies.yaml
 var policies string
 
 const (
-	// labelInjector on a namespace, with the value policy, has its pods injected by the policy.
-	labelInjector = "test.fairlead.dev/injector"
-	// labelSickOn on a pod names the revision on which it never becomes ready.
-	labelSickOn = "test.fairlead.dev/sick-on"
-	// labelHeldOn on a pod names the revision on which it becomes ready when the test releases it.
-	labelHeldOn = "test.fairlead.dev/held-on"
-	// labelHealed on a namespace keeps its pods from being sick.
-	labelHealed = "test.fairlead.dev/healed"
+	// Label on a namespace, with the value Policy, has its pods injected by the policy.
+	Label  = "test.fairlead.dev/injector"
+	Policy = "policy"
+	// LabelSickOn on a pod names the revision on which it never becomes ready.
+	LabelSickOn = "test.fairlead.dev/sick-on"
+	// LabelHeldOn on a pod names the revision on which it becomes ready when the test releases it.
+	LabelHeldOn = "test.fairlead.dev/held-on"
+	// LabelHealed on a namespace keeps its pods from being sick.
+	LabelHealed = "test.fairlead.dev/healed"
 )
 
-func (w *world) installPolicies(ctx context.Context) error {
+// Install puts the policies into a cluster, and waits until they are in force.
+func Install(ctx context.Context, c client.Client) error {
 	objects, err := chart.Decode(policies)
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
-		if err := w.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test")); err != nil {
+		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test")); err != nil {
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	probe := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: "policies-are-in-force", Labels: map[string]string{labelInjector: "policy", v1.LabelRevision: "some"},
+		Name: "policies-are-in-force", Labels: map[string]string{Label: Policy, v1.LabelRevision: "some"},
 	}}
-	if err := w.Create(ctx, probe); client.IgnoreAlreadyExists(err) != nil {
+	if err := c.Create(ctx, probe); client.IgnoreAlreadyExists(err) != nil {
 		return err
 	}
 	// The API server takes a moment to heed new policies.
 	return wait.Try(ctx, func(ctx context.Context) error {
-		for label, value := range map[string]string{labelSickOn: cluster.Never, labelHeldOn: cluster.Held} {
+		for label, value := range map[string]string{LabelSickOn: cluster.Never, LabelHeldOn: cluster.Held} {
 			pod := &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: probe.Name, Name: "probe", Labels: map[string]string{label: "some"}},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 			}
-			if err := w.Create(ctx, pod, client.DryRunAll); err != nil {
+			if err := c.Create(ctx, pod, client.DryRunAll); err != nil {
 				return err
 			}
 			if pod.Annotations[v1.AnnotationRevision] != "some" || pod.Annotations[cluster.ReadyAfter] != value {
