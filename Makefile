@@ -212,6 +212,10 @@ generated:
 	cp internal/revision/admission/policies.yaml charts/fairlead/generated/deletion-warnings.yaml
 	go run ./hack/chartvalues charts/fairlead/values.yaml docs/chart-values.md
 
+.PHONY: capture
+capture: programs ## Before a release: write the objects of a move in the middle, for tests of later upgrades: make capture VERSION=v0.1.0
+	go test -count=1 -timeout 60m -v ./test/upgrade -run TestCapture -capture "$(VERSION)"
+
 .PHONY: docs
 docs: programs ## Run the commands in docs/ and write what they print into the pages
 	FAIRLEAD_TESTS=full go test -count=1 -timeout 60m ./test/docs -update
