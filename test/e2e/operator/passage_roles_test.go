@@ -29,7 +29,7 @@ func TestChartRoleOfEachPassage(t *testing.T) {
 		"revision":    nil,
 		"adoption":    {"roles", "rolebindings", "clusterroles", "mutatingwebhookconfigurations", "pods"},
 		"rollout":     {"clusterroles", "mutatingwebhookconfigurations", "namespaces"},
-		"meshservice": {"secrets", "configmaps", "roles", "rolebindings", "clusterroles", "mutatingwebhookconfigurations", "deployments"},
+		"meshservice": {"secrets", "configmaps", "roles", "rolebindings", "clusterroles", "mutatingwebhookconfigurations"},
 	} {
 		t.Run(passage, func(t *testing.T) {
 			granted := map[permission]bool{}
