@@ -26,7 +26,7 @@ Its servers listen on free ports of 127.0.0.1, unless a flag sets another addres
 			if err != nil {
 				return err
 			}
-			setGCPercent()
+			operator.TuneGarbageCollection(cmd.Context())
 			log := operator.NewLogger(streams.Err, options.LogFormat, options.LogLevel)
 			return operator.Run(cmd.Context(), config, options, log)
 		},

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"os"
-	"runtime/debug"
-
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead/fairlead/internal/cli/connect"
@@ -30,20 +27,11 @@ to MeshServingReports what its proxies have acknowledged, from which the operato
 			if err != nil {
 				return err
 			}
-			setGCPercent()
+			operator.TuneGarbageCollection(cmd.Context())
 			log := operator.NewLogger(streams.Err, options.Process.LogFormat, options.Process.LogLevel)
 			return operator.ServeMesh(cmd.Context(), config, options, log)
 		},
 	}
 	options.AddFlags(cmd.Flags())
 	return cmd
-}
-
-// setGCPercent is for processes that hold much in memory and do little in a large cluster: their heap grows by less than Go's
-// default, unless the environment says otherwise. At 35 percent, garbage collection took a quarter of a migration's processor
-// time.
-func setGCPercent() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(60)
-	}
 }
