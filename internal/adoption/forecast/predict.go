@@ -24,8 +24,10 @@ import (
 
 // simulator reads the hub and the clusters, and writes nothing.
 type simulator struct {
-	id       string
-	works    map[client.ObjectKey]*workv1alpha1.Work
+	id    string
+	works map[client.ObjectKey]*workv1alpha1.Work
+	// bound are the same, by namespace and by the path of their binding.
+	bound    map[client.ObjectKey]*workv1alpha1.Work
 	clusters map[string]*clusterv1alpha1.Cluster
 	members  *member.Clients
 }
@@ -68,7 +70,7 @@ func Predict(ctx context.Context, hub client.Reader, policy *policy.Policy, prop
 }
 
 func newSimulator(ctx context.Context, hub client.Reader, clusters map[string]*clusterv1alpha1.Cluster) (*simulator, error) {
-	f := &simulator{works: map[client.ObjectKey]*workv1alpha1.Work{}, clusters: clusters, members: member.NewCommandClients(hub)}
+	f := &simulator{works: map[client.ObjectKey]*workv1alpha1.Work{}, bound: map[client.ObjectKey]*workv1alpha1.Work{}, clusters: clusters, members: member.NewCommandClients(hub)}
 	var err error
 	if f.id, err = model.HubID(ctx, hub); err != nil {
 		return nil, err
@@ -82,7 +84,11 @@ func newSimulator(ctx context.Context, hub client.Reader, clusters map[string]*c
 			// The operator creates it again when it is gone.
 			continue
 		}
-		f.works[client.ObjectKeyFromObject(&works.Items[i])] = &works.Items[i]
+		w := &works.Items[i]
+		f.works[client.ObjectKeyFromObject(w)] = w
+		if path := model.BindingIndexValues(w)[0]; path != "" {
+			f.bound[client.ObjectKey{Namespace: w.Namespace, Name: path}] = w
+		}
 	}
 	return f, nil
 }
@@ -138,9 +144,12 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 
 // worksOf a template, by cluster.
 func (f *simulator) worksOf(template *unstructured.Unstructured) map[string]*workv1alpha1.Work {
-	all, name := map[string]*workv1alpha1.Work{}, model.WorkName(model.TemplateOf(template))
+	all, t := map[string]*workv1alpha1.Work{}, model.TemplateOf(template)
 	for cluster := range f.clusters {
-		if w := f.works[client.ObjectKey{Namespace: model.ExecutionNamespace(cluster), Name: name}]; w != nil {
+		namespace := model.ExecutionNamespace(cluster)
+		// One that Karmada has made for the binding has another name.
+		inherited := f.bound[client.ObjectKey{Namespace: namespace, Name: model.BindingPath(t.Key().Binding())}]
+		if w := cmp.Or(f.works[client.ObjectKey{Namespace: namespace, Name: model.WorkName(t)}], inherited); w != nil {
 			all[cluster] = w
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func BindingRequests(_ context.Context, work client.Object) []reconcile.Request {
-	path := work.GetAnnotations()[AnnotationBinding]
+	path := bindingPathOf(work)
 	if path == "" {
 		return nil
 	}

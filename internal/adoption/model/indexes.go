@@ -17,7 +17,7 @@ const IndexObject = "mark"
 const IndexBinding = "binding"
 
 func BindingIndexValues(work client.Object) []string {
-	return []string{work.GetAnnotations()[AnnotationBinding]}
+	return []string{bindingPathOf(work)}
 }
 
 // ListWorks are the Works of a binding, by cluster. The path of the binding is its namespace, if any, and its name.
@@ -28,8 +28,9 @@ func ListWorks(ctx context.Context, reader client.Reader, binding string) (map[s
 	}
 	works := map[string]*workv1alpha1.Work{}
 	for i := range list.Items {
-		if cluster, ok := ClusterOf(list.Items[i].Namespace); ok {
-			works[cluster] = &list.Items[i]
+		work := &list.Items[i]
+		if cluster, ok := ClusterOf(work.Namespace); ok && (works[cluster] == nil || work.Annotations[AnnotationBinding] != "") {
+			works[cluster] = work
 		}
 	}
 	return works, nil

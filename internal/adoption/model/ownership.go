@@ -1,8 +1,6 @@
 package model
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,32 +70,6 @@ func (i Identity) OwnershipOf(object metav1.Object) Ownership {
 		return ManagedByKarmada
 	}
 	return Unmanaged
-}
-
-// karmadaMarks are the labels and annotations that control planes of Karmada put on the objects that they manage in a cluster.
-// Those that users set on templates, and may have applied in a cluster along with them, are none.
-var karmadaMarks = map[string][]string{
-	"work.karmada.io":                     {"name", "namespace", "permanent-id"},
-	"resourcebinding.karmada.io":          {"name", "namespace", "key", "permanent-id"},
-	"clusterresourcebinding.karmada.io":   {"name", "key", "permanent-id"},
-	"propagationpolicy.karmada.io":        {"name", "namespace", "permanent-id"},
-	"clusterpropagationpolicy.karmada.io": {"name", "permanent-id"},
-	"resourcetemplate.karmada.io":         {"uid", "generation", "managed-labels", "managed-annotations"},
-}
-
-// KarmadaMark is the first mark of Karmada that an object has, as "label KEY" or "annotation KEY"; empty if it has none.
-func KarmadaMark(object metav1.Object) string {
-	for _, marked := range []struct {
-		as   string
-		keys map[string]string
-	}{{"annotation", object.GetAnnotations()}, {"label", object.GetLabels()}} {
-		for _, key := range slices.Sorted(maps.Keys(marked.keys)) {
-			if domain, name, _ := strings.Cut(key, "/"); slices.Contains(karmadaMarks[domain], name) {
-				return marked.as + " " + key
-			}
-		}
-	}
-	return ""
 }
 
 // OwnedKeys are the keys of the labels and annotations that Fairlead owns by managedFields.

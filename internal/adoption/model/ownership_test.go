@@ -3,6 +3,8 @@ package model
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
 )
 
@@ -35,6 +37,36 @@ func TestOwnership(t *testing.T) {
 			live.SetAnnotations(c.annotations)
 			if got := (Identity{"h", "w"}).OwnershipOf(live); got != c.want {
 				t.Errorf("got %d", got)
+			}
+		})
+	}
+}
+
+// TestIsOfKarmadaWork: only what Karmada has written for a Work of this very hub is taken over with the Work.
+func TestIsOfKarmadaWork(t *testing.T) {
+	marked := func(id, namespace, name string) *metav1.ObjectMeta {
+		return &metav1.ObjectMeta{
+			Labels:      map[string]string{"work.karmada.io/permanent-id": id},
+			Annotations: map[string]string{"work.karmada.io/namespace": namespace, "work.karmada.io/name": name},
+		}
+	}
+	work := &metav1.ObjectMeta{Namespace: "karmada-es-east", Name: "nginx-1", Labels: map[string]string{"work.karmada.io/permanent-id": "a"}}
+	own := &metav1.ObjectMeta{Namespace: "karmada-es-east", Name: "nginx-1"}
+	for name, tc := range map[string]struct {
+		object, work *metav1.ObjectMeta
+		want         bool
+	}{
+		"of this Work":                       {marked("a", "karmada-es-east", "nginx-1"), work, true},
+		"of a Work of another control plane": {marked("b", "karmada-es-east", "nginx-1"), work, false},
+		"of another Work":                    {marked("a", "karmada-es-east", "nginx-2"), work, false},
+		"of another cluster":                 {marked("a", "karmada-es-west", "nginx-1"), work, false},
+		"a Work that Karmada has not made":   {marked("a", "karmada-es-east", "nginx-1"), own, false},
+		"neither has an ID":                  {marked("", "karmada-es-east", "nginx-1"), own, false},
+		"without marks":                      {&metav1.ObjectMeta{}, work, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := IsOfKarmadaWork(tc.object, tc.work); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
 	}

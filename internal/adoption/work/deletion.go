@@ -63,11 +63,16 @@ func release(o Observed, object Object, deletion passage.Action) (passage.Action
 		return model.ActionNone, passage.Reason{}, nil
 	}
 	reason := passage.Because("Released", "the hub no longer manages the object")
-	// An object that was created again since is not the one that was taken over.
-	if deletion == model.ActionRestore && object.Original != nil && object.Original.GetUID() == object.Live.GetUID() {
-		return deletion, reason, restoredObject(object.Original, object.Live, object.Autoscaled)
+	switch original := object.Original; {
+	case deletion != model.ActionRestore:
+		return deletion, reason, nil
+	case original == nil:
+		return model.ActionOrphan, reason, nil
+	case original.GetUID() != object.Live.GetUID():
+		return model.ActionOrphan, passage.Because("Recreated", "the object was created again since its takeover, and stays as it is"), nil
+	default:
+		return deletion, reason, restoredObject(original, object.Live, object.Autoscaled)
 	}
-	return deletion, reason, nil
 }
 
 // restoredObject is the original without the ownership labels, and with the labels and annotations that others have added since.

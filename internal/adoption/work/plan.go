@@ -85,6 +85,9 @@ func decide(o Observed, object Object, cluster string) (passage.Action, passage.
 		return model.ActionLeave, passage.Because(model.ReasonConflict,
 			"%s in cluster %s is managed by another hub, and is left alone: release the object from that hub, or delete the object in the cluster", name, cluster), nil
 	case model.ManagedByKarmada:
+		if model.IsOfKarmadaWork(object.Live, o.Work) {
+			return model.ActionUpdate, passage.Because("Inherited", "Karmada has written the object for this Work"), desired
+		}
 		return model.ActionLeave, passage.Because(model.ReasonConflict,
 			"%s in cluster %s is managed by another control plane, by its %s, and is left alone: release the object from that control plane, or remove the labels and annotations of karmada.io from the object if there is no such control plane; or delete the object in the cluster",
 			name, cluster, model.KarmadaMark(object.Live)), nil

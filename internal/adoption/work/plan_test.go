@@ -249,18 +249,18 @@ func TestPlanOfADeletion(t *testing.T) {
 		live   func(*unstructured.Unstructured) *unstructured.Unstructured
 		action passage.Action
 	}{
-		"deleted":                              {nil, nil, model.ActionDelete},
-		"preserved by the policy":              {[]func(*Observed){func(o *Observed) { o.Work.Spec.PreserveResourcesOnDeletion = ptr.To(true) }}, nil, model.ActionOrphan},
-		"aborted":                              {[]func(*Observed){annotated(model.AnnotationRestore)}, nil, model.ActionRestore},
-		"another Work follows":                 {[]func(*Observed){annotated(model.AnnotationKeep)}, nil, model.ActionKeep},
-		"the binding still wants it":           {[]func(*Observed){wanted}, nil, model.ActionKeep},
-		"the binding wants it, cluster leaves": {[]func(*Observed){wanted, leaving}, nil, model.ActionOrphan},
-		"the binding is being deleted too":     {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) }}, nil, model.ActionDelete},
-		"made for another binding":             {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetUID("c") }}, nil, model.ActionDelete},
+		"deleted":                                                  {nil, nil, model.ActionDelete},
+		"preserved by the policy":                                  {[]func(*Observed){func(o *Observed) { o.Work.Spec.PreserveResourcesOnDeletion = ptr.To(true) }}, nil, model.ActionOrphan},
+		"aborted, and not changed by takeover":                     {[]func(*Observed){annotated(model.AnnotationRestore)}, nil, model.ActionOrphan},
+		"another Work follows":                                     {[]func(*Observed){annotated(model.AnnotationKeep)}, nil, model.ActionKeep},
+		"the binding still wants it":                               {[]func(*Observed){wanted}, nil, model.ActionKeep},
+		"the binding wants it, cluster leaves":                     {[]func(*Observed){wanted, leaving}, nil, model.ActionOrphan},
+		"the binding is being deleted too":                         {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) }}, nil, model.ActionDelete},
+		"made for another binding":                                 {[]func(*Observed){wanted, func(o *Observed) { o.Binding.SetUID("c") }}, nil, model.ActionDelete},
 		"the binding is abandoned, and the cluster can be reached": {[]func(*Observed){abandonedBinding}, nil, model.ActionDelete},
-		"the cluster leaves":                    {[]func(*Observed){leaving}, nil, model.ActionOrphan},
-		"the cluster leaves, resources deleted": {[]func(*Observed){leaving, func(o *Observed) { o.Cluster.Annotations = map[string]string{model.AnnotationDeleteResources: "true"} }}, nil, model.ActionDelete},
-		"not there":                             {nil, func(*unstructured.Unstructured) *unstructured.Unstructured { return nil }, model.ActionNone},
+		"the cluster leaves":                                       {[]func(*Observed){leaving}, nil, model.ActionOrphan},
+		"the cluster leaves, resources deleted":                    {[]func(*Observed){leaving, func(o *Observed) { o.Cluster.Annotations = map[string]string{model.AnnotationDeleteResources: "true"} }}, nil, model.ActionDelete},
+		"not there":                                                {nil, func(*unstructured.Unstructured) *unstructured.Unstructured { return nil }, model.ActionNone},
 		"not managed any more": {nil, func(live *unstructured.Unstructured) *unstructured.Unstructured {
 			live.SetLabels(nil)
 			return live
@@ -298,12 +298,14 @@ func TestPlanOfARestore(t *testing.T) {
 	for name, c := range map[string]struct {
 		live, original *unstructured.Unstructured
 		autoscaled     bool
+		action         passage.Action
+		reason         passage.Code
 		replicas       int64
 	}{
-		"changed by the takeover":     {live, original, false, 2},
-		"changed, and autoscaled":     {live, original, true, 7},
-		"not changed by the takeover": {live, nil, false, 0},
-		"created again since":         {recreated, original, false, 0},
+		"changed by the takeover":     {live, original, false, model.ActionRestore, "Released", 2},
+		"changed, and autoscaled":     {live, original, true, model.ActionRestore, "Released", 7},
+		"not changed by the takeover": {live, nil, false, model.ActionOrphan, "Released", 0},
+		"created again since":         {recreated, original, false, model.ActionOrphan, "Recreated", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Observed{
@@ -312,8 +314,8 @@ func TestPlanOfARestore(t *testing.T) {
 			}
 			deleted(&o)
 			step := Decide(o, Object{Manifest: live, Live: c.live, Original: c.original, Autoscaled: c.autoscaled})
-			if step.Action != model.ActionRestore {
-				t.Fatalf("got %s", step.Action)
+			if step.Action != c.action || step.Reason.Code != c.reason {
+				t.Fatalf("got %s, %+v", step.Action, step.Reason)
 			}
 			if c.replicas == 0 {
 				if step.Desired != nil {
