@@ -105,8 +105,14 @@ func newWorkloadCache(mgr ctrl.Manager, watchErrors *usage.WatchErrors) (cache.C
 	if err != nil {
 		return nil, fmt.Errorf("create the cache of workloads: %w", err)
 	}
-	return workloads, mgr.Add(workloads)
+	return workloads, mgr.Add(standbyCache{workloads})
 }
+
+// standbyCache also runs in an operator that stands by, in which controllers wait for their sources to sync. A cache with options by object
+// would start when the operator leads.
+type standbyCache struct{ cache.Cache }
+
+func (standbyCache) NeedLeaderElection() bool { return false }
 
 // newInstalledCache caches installed objects, by label, and the metadata of namespaces and pods that may use them.
 func newInstalledCache(mgr ctrl.Manager, watchErrors *usage.WatchErrors) (cluster.Cluster, error) {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,7 +48,9 @@ func (r *reconciler) applyStep(ctx context.Context, o Observed, step passage.Ste
 	switch step.Action {
 	case ActionRetire:
 		retired := have.DeepCopy()
-		retired.Spec = have.Written
+		if have.Written.Version != "" {
+			retired.Spec = have.Written
+		} // Otherwise another controller has written all of it.
 		retired.OwnerReferences = desiredRevision(o.Istio, have.Spec.Version).OwnerReferences
 		retired.Annotations = map[string]string{v1.AnnotationInactiveSince: formatTime(r.Now())}
 		return r.write(ctx, o, retired)
@@ -84,10 +87,25 @@ func (r *reconciler) applyDefaultTag(ctx context.Context, o Observed, step passa
 func (r *reconciler) write(ctx context.Context, o Observed, want *v1.IstioRevision) error {
 	configuration, options := configurationOf(want), []client.ApplyOption{client.FieldOwner(v1.FieldOwner)}
 	if have := o.revision(want.Name); have != nil {
-		configuration.WithResourceVersion(have.ResourceVersion)
+		version, err := r.inheritFields(ctx, have.IstioRevision, want.Spec)
+		if err != nil {
+			return err
+		}
+		configuration.WithResourceVersion(version)
 		options = append(options, client.ForceOwnership)
 	}
 	return r.Client.Apply(ctx, configuration, options...)
+}
+
+// inheritFields takes over fields of a revision that a Sail Operator has made, and returns the version of the revision after that.
+func (r *reconciler) inheritFields(ctx context.Context, have *v1.IstioRevision, want v1.IstioRevisionSpec) (version string, err error) {
+	patch, err := inheritedFields(have, want)
+	if err != nil || patch == nil {
+		return have.ResourceVersion, err
+	}
+	patched := have.DeepCopy()
+	err = r.Client.Patch(ctx, patched, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(v1.FieldOwner))
+	return patched.ResourceVersion, err
 }
 
 // eventReasons by the kind that a step is about.

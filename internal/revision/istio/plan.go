@@ -184,6 +184,10 @@ func revisionStep(o Observed, want *v1.IstioRevision) passage.Step {
 		step.Action = ActionAdopt
 		step.Reason = passage.Because(v1.ReasonRevisionOrphaned,
 			"IstioRevision %s is as Istio %s asks, and has no owner", have.Name, o.Istio.Name)
+	case have.Written.Version == "" && have.Spec.Version == want.Spec.Version && have.Spec.Namespace == want.Spec.Namespace:
+		step.Action = ActionUpdate
+		step.Reason = passage.Because(v1.ReasonRevisionDiffers,
+			"another controller has written IstioRevision %s, and Fairlead goes on with it", have.Name)
 	case !equality.Semantic.DeepEqual(have.Written, want.Spec):
 		step.Action = ActionUpdate
 		step.Reason = passage.Because(v1.ReasonRevisionDiffers,

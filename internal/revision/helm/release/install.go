@@ -133,7 +133,7 @@ func (m *Manager) checkOwnership(ctx context.Context, objects, deployed []*unstr
 		if err != nil {
 			return err
 		}
-		if live == nil || isOwnedBy(live, object) || holder(live) == noRelease && ours[identify(object)] {
+		if live == nil || isOwnedBy(live, object) || isInherited(live, object) || holder(live) == noRelease && ours[identify(object)] {
 			continue
 		}
 		conflicts = append(conflicts, Conflict{describe(object), holder(live)})

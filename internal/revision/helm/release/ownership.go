@@ -55,6 +55,16 @@ func isOwnedBy(live metav1.Object, made *unstructured.Unstructured) bool {
 	if by := releaseOf(live); by.Name != "" {
 		return by == releaseOf(made)
 	}
+	return hasSameController(live, made)
+}
+
+// isInherited tells whether another controller has made a live object for the owner of a rendered one, before Fairlead took the
+// owner over: such a controller may call its releases otherwise. All objects that Fairlead has made have the label of the passage.
+func isInherited(live metav1.Object, made *unstructured.Unstructured) bool {
+	return live.GetLabels()[v1.LabelPassage] == "" && hasSameController(live, made)
+}
+
+func hasSameController(live metav1.Object, made *unstructured.Unstructured) bool {
 	is, was := metav1.GetControllerOfNoCopy(live), metav1.GetControllerOf(made)
 	return is != nil && was != nil && is.UID == was.UID
 }

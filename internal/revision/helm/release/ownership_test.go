@@ -121,6 +121,30 @@ func TestBelongs(t *testing.T) {
 	}
 }
 
+// TestInherited: what another controller has made for the same owner is taken over, whatever its release.
+func TestInherited(t *testing.T) {
+	const metadata = `{name: a, annotations: {meta.helm.sh/release-name: NAME, meta.helm.sh/release-namespace: sea}, labels: {LABELS},
+  ownerReferences: [{apiVersion: v1, kind: Owner, name: o, uid: "UID", controller: true}]}`
+	made := func(name, uid, labels string) string {
+		return "{apiVersion: v1, kind: ConfigMap, metadata: " + strings.NewReplacer("NAME", name, "UID", uid, "LABELS", labels).Replace(metadata) + "}"
+	}
+	for name, tc := range map[string]struct {
+		live string
+		want bool
+	}{
+		"of another controller, for the same owner":   {made("theirs", "1", "managed-by: sail-operator"), true},
+		"of another release of Fairlead":              {made("theirs", "1", "fairlead.dev/passage: revision"), false},
+		"of another controller, for another owner":    {made("theirs", "2", ""), false},
+		"of another controller, for no owner that is": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := isInherited(object(t, tc.live), object(t, made("harbour", "1", ""))); got != tc.want {
+				t.Errorf("inherited: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestBrief(t *testing.T) {
 	if got := truncate("a\n\tb  c\n"); got != "a b c" {
 		t.Errorf("got %q", got)

@@ -34,7 +34,7 @@ func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.
 		if live.GetDeletionTimestamp() != nil {
 			return false, nil // the object is created again after its deletion
 		}
-		if !isOwnedBy(live, desired) && holder(live) != noRelease && !spec.isMovedRelease(live) {
+		if !isOwnedBy(live, desired) && !isInherited(live, desired) && holder(live) != noRelease && !spec.isMovedRelease(live) {
 			return false, &OwnedByOthersError{[]Conflict{{describe(desired), holder(live)}}}
 		}
 		var differs bool
