@@ -31,6 +31,8 @@ type Observed struct {
 	Generations map[int64]*Generation
 	// SharedObjects are the objects that all generations share.
 	SharedObjects map[passage.Object]*unstructured.Unstructured
+	// InheritedObjects are those of them that another operator has made, as long as a generation of that operator is active.
+	InheritedObjects map[passage.Object]*unstructured.Unstructured
 	// Rehashed are the hashes of the status by the current algorithm. Nil: the status has them already.
 	Rehashed *Hashes
 	// Leader is the answer of the next generation's environmentd. The zero answer was not asked for.
@@ -143,6 +145,29 @@ func (o *Observed) readObjects(ctx context.Context, reader Reader, hashes hasher
 		}
 		if len(g.Unlabelled) > 0 {
 			o.Generations[number] = g
+		}
+	}
+	return o.readInherited(ctx, reader)
+}
+
+// readInherited looks for shared objects that another operator has made: to apply Fairlead's would restart balancerd and the console,
+// and take permissions from environmentd that runs.
+func (o *Observed) readInherited(ctx context.Context, reader Reader) error {
+	if active := o.Active(); active == nil || !active.Foreign {
+		return nil
+	}
+	o.InheritedObjects = map[passage.Object]*unstructured.Unstructured{}
+	m := o.Materialize
+	for _, key := range objects.SharedNames(m) {
+		if o.SharedObjects[key] != nil {
+			continue
+		}
+		object, err := reader.Live(ctx, schema.FromAPIVersionAndKind(key.APIVersion, key.Kind), client.ObjectKey{Namespace: key.Namespace, Name: key.Name})
+		if err != nil {
+			return err
+		}
+		if object != nil && slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == m.UID }) {
+			o.InheritedObjects[key] = object
 		}
 	}
 	return nil

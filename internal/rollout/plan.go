@@ -361,8 +361,10 @@ func (p *planner) planSharedObjects() {
 		wanted[objects.Identity(object)] = true
 		have := p.SharedObjects[objects.Identity(object)]
 		switch kind := object.GroupVersionKind(); {
-		case have != nil && kind == objects.KindDeployment:
-			object = objects.KeepSelector(objects.KeepPodSecurity(p.Materialize, object, have), have)
+		case p.keepsInherited(object):
+			continue
+		case kind == objects.KindDeployment:
+			object = p.keepPods(object, have)
 		case have != nil && kind == objects.KindRoleBinding && (unknown || now.AccountRefused):
 			object = objects.KeepSubjects(object, have)
 		}

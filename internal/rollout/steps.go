@@ -104,3 +104,28 @@ func startable(steps []passage.Step) []passage.Step {
 	}
 	return start
 }
+
+// keepsInherited tells whether an object stays as another operator has made it. What a new generation needs is applied before that
+// starts, and balancerd and the console are replaced when it is active. Their replicas are set at any time.
+func (p *planner) keepsInherited(object *unstructured.Unstructured) bool {
+	have := p.InheritedObjects[objects.Identity(object)]
+	switch {
+	case have == nil:
+		return false
+	case object.GroupVersionKind() == objects.KindDeployment:
+		return objects.HasReplicas(object, have)
+	}
+	return !p.rollsOut()
+}
+
+// keepPods is a Deployment with what must stay of the existing one: all of the pods, as long as a generation of another operator is
+// active, and otherwise the selector.
+func (p *planner) keepPods(want, have *unstructured.Unstructured) *unstructured.Unstructured {
+	if active := p.Active(); active != nil && active.Foreign {
+		return objects.KeepTemplate(want, cmp.Or(have, p.InheritedObjects[objects.Identity(want)]))
+	}
+	if have == nil {
+		return want
+	}
+	return objects.KeepSelector(objects.KeepPodSecurity(p.Materialize, want, have), have)
+}
