@@ -3,7 +3,7 @@ package adoption
 // What the operator may do on the hub. It reads the common kinds of templates; others are granted with rbac.extraRules of the chart.
 
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=propagationpolicies.policy.karmada.io;clusterpropagationpolicies.policy.karmada.io;resourcebindings.work.karmada.io;clusterresourcebindings.work.karmada.io;works.work.karmada.io;clusters.cluster.karmada.io,verbs=get;create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=karmada-controller-manager;karmada-scheduler,verbs=list
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=karmada-controller-manager;karmada-scheduler,verbs=list;watch
 // +kubebuilder:rbac:groups=policy.karmada.io,resources=propagationpolicies;clusterpropagationpolicies,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=policy.karmada.io,resources=propagationpolicies/status;clusterpropagationpolicies/status,verbs=patch
 // +kubebuilder:rbac:groups=work.karmada.io,resources=resourcebindings;clusterresourcebindings;works,verbs=get;list;watch;create;update;patch;delete

@@ -20,9 +20,11 @@ import (
 )
 
 const (
-	// foreignInterval is how often Deployments and leases of others are looked for, and every sixth time their objects as well.
-	foreignInterval = 10 * time.Second
-	foreignObjects  = 6
+	// foreignInterval is how often Deployments and leases of others are looked for. Objects and CRDs are looked at as well every sixth
+	// time while a passage holds, and every thirtieth time otherwise: that lists some objects of all kinds.
+	foreignInterval  = 10 * time.Second
+	foreignWhileHeld = 6
+	foreignOtherwise = 30
 )
 
 // passageHold is why a passage holds.
@@ -42,13 +44,15 @@ type passageHolds struct {
 
 	observers map[string]*foreign.Observer
 	reporter  *foreign.Reporter
+	// unknown is what could not be read, by passage, as it was logged last.
+	unknown map[string][]string
 
 	mu   sync.Mutex
 	held []passageHold
 }
 
 func newPassageHolds(ctx context.Context, config *rest.Config, passages []Passage, takeOver []string, log logr.Logger) (*passageHolds, error) {
-	h := &passageHolds{passages: passages, takeOver: takeOver, log: log, observers: map[string]*foreign.Observer{}}
+	h := &passageHolds{passages: passages, takeOver: takeOver, log: log, observers: map[string]*foreign.Observer{}, unknown: map[string][]string{}}
 	for _, p := range passages {
 		observer, err := foreign.NewObserver(config, foreign.Of(p.Name), p.CRDs)
 		if err != nil {
@@ -92,9 +96,7 @@ func (h *passageHolds) look(ctx context.Context, objects bool) error {
 		if err != nil {
 			return fmt.Errorf("passage %s: %w", p.Name, err)
 		}
-		for _, unknown := range seen.Unknown {
-			h.log.V(1).Info("cannot see whether another controller acts", "passage", p.Name, "unknown", unknown)
-		}
+		h.logUnknown(p.Name, seen.Unknown)
 		decision := foreign.Decide(observer.System, seen, slices.Contains(h.takeOver, p.Name), time.Now())
 		if decision.Hold {
 			held = append(held, passageHold{p.Name, observer.System, decision})
@@ -108,6 +110,29 @@ func (h *passageHolds) look(ctx context.Context, objects bool) error {
 		h.report(ctx, held)
 	}
 	return nil
+}
+
+// watch starts the watches that later looks read, unless the operator may not list what they are about.
+func (h *passageHolds) watch(ctx context.Context) {
+	for name, observer := range h.observers {
+		hidden := func(what string) bool {
+			return strings.HasPrefix(what, "Deployments") || strings.HasPrefix(what, "Leases")
+		}
+		if !slices.ContainsFunc(h.unknown[name], hidden) {
+			observer.Watch(ctx)
+		}
+	}
+}
+
+// logUnknown says once what the operator may not read: another controller may act unseen.
+func (h *passageHolds) logUnknown(passage string, unknown []string) {
+	if slices.Equal(unknown, h.unknown[passage]) {
+		return
+	}
+	h.unknown[passage] = unknown
+	if len(unknown) > 0 {
+		h.log.Info("cannot see whether a controller of another system acts: let the operator read this, as the chart does", "passage", passage, "unknown", strings.Join(unknown, "; "))
+	}
 }
 
 // logChanges tells whether there were any.
@@ -139,18 +164,32 @@ func (h *passageHolds) report(ctx context.Context, held []passageHold) {
 	}
 }
 
-// begin prepares the passages that go on.
+// begin prepares the passages that go on. What fails is tried again until the context ends: what is deleted may wait for it.
 func (h *passageHolds) begin(ctx context.Context, free []Passage) {
-	for _, p := range free {
-		system := foreign.Of(p.Name)
-		err := h.reporter.Released(ctx, system)
-		if slices.Contains(h.takeOver, p.Name) {
-			err = errors.Join(err, h.reporter.ReleaseFinalizers(ctx, system))
+	failed := free
+	for {
+		failed = slices.DeleteFunc(slices.Clone(failed), func(p Passage) bool { return h.beginPassage(ctx, p) })
+		if len(failed) == 0 || ctx.Err() != nil {
+			return
 		}
-		if err != nil && ctx.Err() == nil {
-			h.log.Error(err, "cannot remove what says that the passage holds, or the finalizers of the other controller", "passage", p.Name)
+		select {
+		case <-ctx.Done():
+		case <-time.After(foreignInterval):
 		}
 	}
+}
+
+// beginPassage tells whether nothing is left to do for a passage.
+func (h *passageHolds) beginPassage(ctx context.Context, p Passage) bool {
+	system := foreign.Of(p.Name)
+	err := h.reporter.Released(ctx, system)
+	if slices.Contains(h.takeOver, p.Name) {
+		err = errors.Join(err, h.reporter.ReleaseFinalizers(ctx, system), h.reporter.ClaimGenerated(ctx, system))
+	}
+	if err != nil && ctx.Err() == nil {
+		h.log.Info("cannot remove what says that the passage holds, or take over what the other controller has left; trying again", "passage", p.Name, "error", err.Error())
+	}
+	return err == nil
 }
 
 // awaitChange returns when other passages than these are free.
@@ -161,7 +200,11 @@ func (h *passageHolds) awaitChange(ctx context.Context, free []Passage) {
 			return
 		case <-time.After(foreignInterval):
 		}
-		if err := h.look(ctx, n%foreignObjects == 0); err != nil {
+		every := foreignOtherwise
+		if len(free) < len(h.passages) {
+			every = foreignWhileHeld
+		}
+		if err := h.look(ctx, n%every == 0); err != nil {
 			if ctx.Err() == nil {
 				h.log.V(1).Info("cannot look for other controllers", "error", err.Error())
 			}
@@ -184,6 +227,7 @@ func runFree(ctx context.Context, restConfig *rest.Config, options Options, hold
 	if err := retryTransient(ctx, log, startBackoff(), "look for controllers of other systems", look); err != nil {
 		return err
 	}
+	holds.watch(ctx)
 	for {
 		free := holds.free()
 		err := runRound(ctx, free, restConfig, options, holds, ready, monitor, log)
@@ -208,8 +252,11 @@ func runRound(ctx context.Context, free []Passage, restConfig *rest.Config, opti
 		return nil
 	})
 	group.Go(func() error {
+		holds.begin(ctx, free) // beside the passages: the webhook of one may be needed to read its objects
+		return nil
+	})
+	group.Go(func() error {
 		defer end()
-		holds.begin(ctx, free)
 		if len(free) == 0 {
 			ready.ready()
 			log.Info("ready")

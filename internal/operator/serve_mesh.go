@@ -88,7 +88,14 @@ func serveMesh(ctx context.Context, restConfig *rest.Config, options meshservice
 	}
 	ready.waitingFor("the kinds of the mesh to be served")
 	served := kindsServed(mgr.GetRESTMapper(), mgr.GetScheme(), meshservice.ServedKinds())
-	if err := retryTransient(ctx, log, startBackoff(), "find the kinds of the mesh", served); err != nil {
+	find := func(ctx context.Context) error {
+		err := served(ctx)
+		if notYet := (errNotYet{}); errors.As(err, &notYet) {
+			return errNotYet{fmt.Errorf("%w; an operator that holds because of a Kuma control plane installs none: see `fairlead check`", err)}
+		}
+		return err
+	}
+	if err := retryTransient(ctx, log, startBackoff(), "find the kinds of the mesh", find); err != nil {
 		return err
 	}
 	ready.waitingFor("the first configurations of proxies")

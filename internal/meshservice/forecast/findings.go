@@ -76,7 +76,7 @@ func (w *MeshState) blockedFindings(mode model.Mode) []Finding {
 	for _, name := range w.blockedServices() {
 		found = append(found, Finding{
 			Object: kumav1alpha1.MeshServiceKind + " " + name, Why: "the MeshService is not managed by Fairlead, so none is generated, and the mesh goes on without it",
-			Remedy: "delete the MeshService if Fairlead should generate it", New: w.Mesh.Mode() == kumav1alpha1.ModeDisabled,
+			Remedy: "delete the MeshService if Fairlead should generate it; one that Kuma has generated is taken over by an operator with --take-over meshservice", New: w.Mesh.Mode() == kumav1alpha1.ModeDisabled,
 		})
 	}
 	return found

@@ -67,10 +67,10 @@ type reconciler struct {
 	owners *lru.Cache
 }
 
-// +kubebuilder:rbac:groups=kuma.io,resources=meshes;zoneingresses;meshmultizoneservices;hostnamegenerators;meshtimeouts;meshretries;meshcircuitbreakers;meshloadbalancingstrategies;meshhttproutes;meshtcproutes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=kuma.io,resources=dataplanes;meshservices,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=kuma.io,resources=meshes;zoneingresses;meshmultizoneservices;hostnamegenerators;meshtimeouts;meshretries;meshcircuitbreakers;meshloadbalancingstrategies;meshhttproutes;meshtcproutes,verbs=list;watch
+// +kubebuilder:rbac:groups=kuma.io,resources=dataplanes;meshservices,verbs=list;watch;create;update;delete
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes/status;meshservices/status;meshmultizoneservices/status;meshtimeouts/status;meshretries/status;meshcircuitbreakers/status;meshloadbalancingstrategies/status;meshhttproutes/status;meshtcproutes/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=services;pods;namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=services;pods;namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

@@ -15,8 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -27,8 +25,8 @@ import (
 	"github.com/fairlead/fairlead/internal/crds"
 )
 
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list
-// The Leases of another system may be listed by the role of its passage.
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch
+// The Leases of another system may be listed and watched by the role of its passage.
 
 const (
 	pageSize = 500
@@ -51,6 +49,9 @@ type Observer struct {
 	deployments appsclient.DeploymentsGetter
 	leases      coordinationclient.LeasesGetter
 	metadata    metadata.Interface
+
+	apps, coordination rest.Interface
+	watches            *watches
 
 	renewals map[string]renewal
 	before   Observed
@@ -79,6 +80,7 @@ func NewObserver(config *rest.Config, system System, crds []string) (*Observer, 
 		return nil, err
 	}
 	o.deployments, o.leases, o.reviews = apps, coordination, authorization.SubjectAccessReviews()
+	o.apps, o.coordination = apps.RESTClient(), coordination.RESTClient()
 	o.metadata, err = metadata.NewForConfig(config)
 	return o, err
 }
@@ -115,45 +117,31 @@ func (o *Observer) observeControllers(ctx context.Context) (Observed, error) {
 }
 
 func (o *Observer) observeDeployments(ctx context.Context, seen *Observed) error {
-	add := func(d *appsv1.Deployment) error {
-		found := Deployment{d.Namespace, d.Name, ptr.Deref(d.Spec.Replicas, 1)}
-		if slices.Contains(seen.Deployments, found) {
-			return nil
-		}
-		able, err := o.mayWrite(ctx, d)
-		if err == nil && able {
-			seen.Deployments = append(seen.Deployments, found)
-		}
-		return err
-	}
-	list := func(options metav1.ListOptions, match func(*appsv1.Deployment) bool) error {
-		options.Limit = pageSize
-		for {
-			page, err := o.deployments.Deployments(metav1.NamespaceAll).List(ctx, options)
-			if err != nil {
-				return err
-			}
-			for i := range page.Items {
-				if !match(&page.Items[i]) {
-					continue
-				}
-				if err := add(&page.Items[i]); err != nil {
-					return err
-				}
-			}
-			if options.Continue = page.Continue; options.Continue == "" {
-				return nil
-			}
-		}
-	}
-	err := o.listDeployments(list)
+	all, err := o.listDeployments(ctx)
 	if err = unknown(seen, "Deployments", err); err != nil {
 		return fmt.Errorf("list Deployments: %w", err)
+	}
+	for _, d := range all {
+		found := Deployment{d.Namespace, d.Name, ptr.Deref(d.Spec.Replicas, 1)}
+		if !o.isOfSystem(d) || slices.Contains(seen.Deployments, found) {
+			continue
+		}
+		able, err := o.mayWrite(ctx, d)
+		if err != nil {
+			return fmt.Errorf("ask what Deployment %s/%s may write: %w", d.Namespace, d.Name, err)
+		}
+		if able {
+			seen.Deployments = append(seen.Deployments, found)
+		}
 	}
 	slices.SortFunc(seen.Deployments, func(a, b Deployment) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return nil
+}
+
+func (o *Observer) isOfSystem(d *appsv1.Deployment) bool {
+	return slices.Contains(o.System.Deployments, d.Name) || o.System.hasLabel(d.Labels) || slices.ContainsFunc(imagesOf(d), o.System.hasImage)
 }
 
 // mayWrite tells whether the pods of a Deployment may write the first kind of the passage, in all namespaces. One that may not, such
@@ -180,40 +168,75 @@ func (o *Observer) mayWrite(ctx context.Context, d *appsv1.Deployment) (bool, er
 
 // listDeployments looks at all Deployments at first, because a controller may run under any name. After that, one that comes is
 // found by its name and labels, and those that were found are found again by their names.
-func (o *Observer) listDeployments(list func(metav1.ListOptions, func(*appsv1.Deployment) bool) error) error {
-	s := o.System
+func (o *Observer) listDeployments(ctx context.Context) ([]*appsv1.Deployment, error) {
 	if !o.images {
-		err := list(metav1.ListOptions{}, func(d *appsv1.Deployment) bool {
-			return slices.Contains(s.Deployments, d.Name) || s.hasLabel(d.Labels) || slices.ContainsFunc(imagesOf(d), s.hasImage)
-		})
+		all, err := o.deploymentsBy(ctx, metav1.ListOptions{})
 		o.images = err == nil
-		return err
+		return all, err
 	}
-	names := slices.Clone(s.Deployments)
+	selectors := o.deploymentSelectors()
+	var all []*appsv1.Deployment
+	if o.watches != nil {
+		if watched, synced := inStores[*appsv1.Deployment](o.watches.deployments); synced {
+			selectors, all = nil, watched
+		}
+	}
 	for _, d := range o.before.Deployments {
-		names = append(names, d.Name)
+		if !slices.ContainsFunc(all, func(have *appsv1.Deployment) bool { return have.Namespace == d.Namespace && have.Name == d.Name }) {
+			selectors = append(selectors, named(d.Name))
+		}
 	}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		known := slices.Contains(s.Deployments, name)
-		err := list(metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}, func(d *appsv1.Deployment) bool {
-			return known || s.hasLabel(d.Labels) || slices.ContainsFunc(imagesOf(d), s.hasImage)
-		})
+	for _, by := range selectors {
+		some, err := o.deploymentsBy(ctx, by)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		all = append(all, some...)
 	}
-	for _, label := range s.Labels {
-		requirement, err := labels.NewRequirement(label.Key, selection.In, label.Values)
+	return all, nil
+}
+
+func (o *Observer) deploymentsBy(ctx context.Context, options metav1.ListOptions) (all []*appsv1.Deployment, err error) {
+	options.Limit = pageSize
+	for {
+		page, err := o.deployments.Deployments(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		all := func(*appsv1.Deployment) bool { return true }
-		if err := list(metav1.ListOptions{LabelSelector: labels.NewSelector().Add(*requirement).String()}, all); err != nil {
-			return err
+		for i := range page.Items {
+			if o.isOfSystem(&page.Items[i]) {
+				all = append(all, page.Items[i].DeepCopy())
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return all, nil
 		}
 	}
-	return nil
+}
+
+// deploymentSelectors find the Deployments of the system by their names and labels.
+func (o *Observer) deploymentSelectors() []metav1.ListOptions {
+	var all []metav1.ListOptions
+	for _, name := range o.System.Deployments {
+		all = append(all, named(name))
+	}
+	for _, label := range o.System.Labels {
+		selector := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: label.Key, Operator: metav1.LabelSelectorOpIn, Values: label.Values}}}
+		all = append(all, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&selector)})
+	}
+	return all
+}
+
+func (o *Observer) leaseSelectors() []metav1.ListOptions {
+	var all []metav1.ListOptions
+	for _, name := range o.System.Leases {
+		all = append(all, named(name))
+	}
+	return all
+}
+
+func named(name string) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
 }
 
 func imagesOf(d *appsv1.Deployment) []string {
@@ -225,24 +248,37 @@ func imagesOf(d *appsv1.Deployment) []string {
 }
 
 func (o *Observer) observeLeases(ctx context.Context, seen *Observed) error {
-	for _, name := range o.System.Leases {
-		list, err := o.leases.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
-		if err := unknown(seen, "Leases", err); err != nil {
-			return fmt.Errorf("list Leases: %w", err)
+	all, err := o.listLeases(ctx)
+	if err = unknown(seen, "Leases", err); err != nil {
+		return fmt.Errorf("list Leases: %w", err)
+	}
+	for _, lease := range all {
+		if !slices.Contains(o.System.Namespaces, lease.Namespace) &&
+			!slices.ContainsFunc(seen.Deployments, func(d Deployment) bool { return d.Namespace == lease.Namespace }) {
+			continue
 		}
-		if err != nil {
-			return nil
-		}
-		for i := range list.Items {
-			lease := &list.Items[i]
-			if !slices.Contains(o.System.Namespaces, lease.Namespace) &&
-				!slices.ContainsFunc(seen.Deployments, func(d Deployment) bool { return d.Namespace == lease.Namespace }) {
-				continue
-			}
-			seen.Leases = append(seen.Leases, Lease{lease.Namespace, lease.Name, ptr.Deref(lease.Spec.HolderIdentity, ""), o.isRenewed(lease)})
-		}
+		seen.Leases = append(seen.Leases, Lease{lease.Namespace, lease.Name, ptr.Deref(lease.Spec.HolderIdentity, ""), o.isRenewed(lease)})
 	}
 	return nil
+}
+
+func (o *Observer) listLeases(ctx context.Context) ([]*coordinationv1.Lease, error) {
+	if o.watches != nil {
+		if watched, synced := inStores[*coordinationv1.Lease](o.watches.leases); synced {
+			return watched, nil
+		}
+	}
+	var all []*coordinationv1.Lease
+	for _, by := range o.leaseSelectors() {
+		list, err := o.leases.Leases(metav1.NamespaceAll).List(ctx, by)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+	}
+	return all, nil
 }
 
 // isRenewed tells whether somebody renews a lease. Until it was seen unchanged for as long as it lasts, somebody may.

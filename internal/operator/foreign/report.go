@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -38,8 +39,23 @@ type Reporter struct {
 	objects  dynamic.Interface
 	metadata metadata.Interface
 	recorder events.EventRecorder
-	// told is what each object was told last. The other controller may remove it, which is left at that.
-	told map[types.UID]string
+	// reported is what was reported on each object last. If the other controller removes it, it is not reported again.
+	mu       sync.Mutex
+	reported map[types.UID]string
+}
+
+// remember notes what is reported on an object, and returns whether that differs from the last time. An empty text forgets it.
+func (r *Reporter) remember(object types.UID, text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reported[object] == text {
+		return false
+	}
+	r.reported[object] = text
+	if text == "" {
+		delete(r.reported, object)
+	}
+	return true
 }
 
 // NewReporter records events until the context ends.
@@ -48,7 +64,7 @@ func NewReporter(ctx context.Context, config *rest.Config, log logr.Logger) (*Re
 	if err != nil {
 		return nil, err
 	}
-	r := &Reporter{log: log, told: map[types.UID]string{}}
+	r := &Reporter{log: log, reported: map[types.UID]string{}}
 	if r.objects, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
@@ -68,10 +84,9 @@ func NewReporter(ctx context.Context, config *rest.Config, log logr.Logger) (*Re
 func (r *Reporter) Held(ctx context.Context, system System, message, action string) error {
 	note := message + "; " + action
 	return r.forEachStart(ctx, system, func(resource schema.GroupVersionResource, object *unstructured.Unstructured) error {
-		if r.told[object.GetUID()] == note {
+		if !r.remember(object.GetUID(), note) {
 			return nil
 		}
-		r.told[object.GetUID()] = note
 		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, fairlead.ReasonForeignController, "Hold", "%s", note[:min(len(note), maxNote)])
 		return r.setCondition(ctx, resource, object, note)
 	})
@@ -80,7 +95,7 @@ func (r *Reporter) Held(ctx context.Context, system System, message, action stri
 // Released removes what Held has said.
 func (r *Reporter) Released(ctx context.Context, system System) error {
 	return r.forEachStart(ctx, system, func(resource schema.GroupVersionResource, object *unstructured.Unstructured) error {
-		delete(r.told, object.GetUID())
+		r.remember(object.GetUID(), "")
 		return r.setCondition(ctx, resource, object, "")
 	})
 }
@@ -203,7 +218,7 @@ func (r *Reporter) setCondition(ctx context.Context, resource schema.GroupVersio
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		return nil
 	case apierrors.IsConflict(err):
-		delete(r.told, object.GetUID()) // at the next look
+		r.remember(object.GetUID(), "") // at the next look
 		return nil
 	case err != nil:
 		return fmt.Errorf("write the status of %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
 
 // Kind of objects in which traces of another controller are looked for.
@@ -41,7 +43,9 @@ type System struct {
 	Managers []string
 	// Finalizers that Fairlead never sets.
 	Finalizers []string
-	Kinds      []Kind
+	// Generated tells what it generates from other objects, if it does.
+	Generated *Generated
+	Kinds     []Kind
 }
 
 // Label of a Deployment.
@@ -72,14 +76,17 @@ func Systems() []System {
 			},
 		},
 		{
-			Passage: "adoption", Name: "Karmada", Page: "docs/moving/karmada.md",
+			Passage: "adoption", Name: "Karmada control plane", Page: "docs/moving/karmada.md",
 			Deployments: []string{"karmada-controller-manager", "karmada-scheduler"},
 			Leases:      []string{"karmada-controller-manager", "karmada-scheduler"},
 			Namespaces:  []string{"karmada-system"},
 			Labels:      []Label{{"app", []string{"karmada-controller-manager", "karmada-scheduler"}}},
 			Images:      []string{"karmada-controller-manager", "karmada-scheduler"},
 			Managers:    []string{"karmada-controller-manager", "karmada-scheduler", "karmada-agent"},
-			Finalizers:  []string{"karmada.io/cluster-controller", "karmada.io/propagation-policy-controller", "karmada.io/cluster-propagation-policy-controller"},
+			Finalizers: []string{
+				"karmada.io/cluster-controller", "karmada.io/propagation-policy-controller", "karmada.io/cluster-propagation-policy-controller",
+				"karmada.io/cluster-resource-binding-controller", "karmada.io/binding-dependencies-distributor",
+			},
 			Kinds: []Kind{
 				kind("policy.karmada.io", "propagationpolicies", "PropagationPolicy", true, "v1alpha1").ofTenants(),
 				kind("policy.karmada.io", "clusterpropagationpolicies", "ClusterPropagationPolicy", true, "v1alpha1"),
@@ -106,6 +113,7 @@ func Systems() []System {
 			Labels:      []Label{{"app", []string{"kuma-control-plane", "kong-mesh-control-plane"}}},
 			Images:      []string{"kuma-cp"},
 			Managers:    []string{"kuma-cp"},
+			Generated:   &Generated{Owners: []string{"Pod", "Service"}, Label: kumav1alpha1.LabelManagedBy, Theirs: "k8s-controller", Ours: kumav1alpha1.ManagedBy},
 			Kinds: []Kind{
 				kind("kuma.io", "meshes", "Mesh", true, "v1alpha1"),
 				kind("kuma.io", "meshservices", "MeshService", false, "v1alpha1").ofTenants(),

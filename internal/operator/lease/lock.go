@@ -195,10 +195,8 @@ func (l *Lock) Delete(ctx context.Context) error {
 		if lease == nil {
 			continue
 		}
-		as := &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion}
-		err := l.client.Leases(lease.Namespace).Delete(ctx, lease.Name, metav1.DeleteOptions{Preconditions: as})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			errs = append(errs, fmt.Errorf("delete lease %s/%s: %w", lease.Namespace, lease.Name, err))
+		if err := deleteLease(ctx, l.client, lease); err != nil {
+			errs = append(errs, err)
 			continue
 		}
 		if i < len(l.leases) {
@@ -208,6 +206,31 @@ func (l *Lock) Delete(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// DeleteFormer deletes the lease that operators keep in a namespace for older versions, which they do not release, unless an older version holds it.
+func DeleteFormer(ctx context.Context, client coordinationclient.LeasesGetter, namespace string) error {
+	lease, err := client.Leases(namespace).Get(ctx, FormerName, metav1.GetOptions{})
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("read lease %s/%s: %w", namespace, FormerName, err)
+	}
+	if holder := holderOf(lease); holder != "" && holder != FormerHolder {
+		return nil
+	}
+	return deleteLease(ctx, client, lease)
+}
+
+// deleteLease deletes a lease unless an operator has taken it since it was read.
+func deleteLease(ctx context.Context, client coordinationclient.LeasesGetter, lease *coordinationv1.Lease) error {
+	as := &metav1.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion}
+	err := client.Leases(lease.Namespace).Delete(ctx, lease.Name, metav1.DeleteOptions{Preconditions: as})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete lease %s/%s: %w", lease.Namespace, lease.Name, err)
+	}
+	return nil
 }
 
 func (l *Lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, which func(*coordinationv1.Lease) bool) error {

@@ -46,6 +46,11 @@ func (n inNamespace) Get(_ context.Context, name string, _ metav1.GetOptions) (*
 	return nil, apierrors.NewNotFound(resource, name)
 }
 
+func (n inNamespace) Delete(_ context.Context, name string, _ metav1.DeleteOptions) error {
+	delete(n.leases, n.namespace+"/"+name)
+	return nil
+}
+
 func (n inNamespace) write(lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	key := lease.Namespace + "/" + lease.Name
 	if n.failing == key {
@@ -381,6 +386,24 @@ func TestVersionOfTheHolder(t *testing.T) {
 			if diff := cmp.Diff(labels, s.leases[name].Labels); diff != "" {
 				t.Errorf("%s, lease %s: %s", version, name, diff)
 			}
+		}
+	}
+}
+
+func TestDeleteFormer(t *testing.T) {
+	for holder, deleted := range map[string]bool{FormerHolder: true, "": true, "an-older-version": false} {
+		const key = "fairlead-system/fairlead"
+		s := &store{leases: map[string]*coordinationv1.Lease{key: {
+			ObjectMeta: metav1.ObjectMeta{Namespace: "fairlead-system", Name: FormerName}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
+		}}}
+		// The second time there is none.
+		for range 2 {
+			if err := DeleteFormer(t.Context(), s, "fairlead-system"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if (s.leases[key] == nil) != deleted {
+			t.Errorf("held by %q: %+v", holder, s.leases)
 		}
 	}
 }

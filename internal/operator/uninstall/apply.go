@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/operator"
+	"github.com/fairlead/fairlead/internal/operator/foreign"
 	"github.com/fairlead/fairlead/internal/operator/lease"
 	"github.com/fairlead/fairlead/internal/revision/admission"
 )
@@ -45,7 +47,7 @@ func Apply(ctx context.Context, config *rest.Config, c client.Client, first Plan
 			return fmt.Errorf("scale %s to 0: %w", d.Ref, err)
 		}
 	}
-	return whileLeading(ctx, config, options.Waiting, func(ctx context.Context) error {
+	return whileLeading(ctx, config, first.Namespaces, options.Waiting, func(ctx context.Context) error {
 		// An operator may have written since the plan was shown.
 		o, err := Observe(ctx, config, c)
 		if err != nil {
@@ -62,8 +64,9 @@ func Apply(ctx context.Context, config *rest.Config, c client.Client, first Plan
 	})
 }
 
-// whileLeading runs what must not run beside an operator, and deletes the leases afterwards.
-func whileLeading(ctx context.Context, config *rest.Config, waiting func([]lease.Holder), run func(context.Context) error) error {
+// whileLeading runs what must not run beside an operator, and deletes the leases afterwards, with those that operators keep in
+// their namespaces.
+func whileLeading(ctx context.Context, config *rest.Config, namespaces []string, waiting func([]lease.Holder), run func(context.Context) error) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return err
@@ -118,7 +121,12 @@ func whileLeading(ctx context.Context, config *rest.Config, waiting func([]lease
 	if runErr != nil {
 		return runErr
 	}
-	return lock.Delete(context.WithoutCancel(ctx))
+	ctx = context.WithoutCancel(ctx)
+	errs := []error{lock.Delete(ctx)}
+	for _, namespace := range namespaces {
+		errs = append(errs, lease.DeleteFormer(ctx, client, namespace))
+	}
+	return errors.Join(errs...)
 }
 
 // waitError says which operator still runs.
@@ -154,7 +162,23 @@ func release(ctx context.Context, config *rest.Config, c client.Client, plan Pla
 	if err := crds.RemoveConversion(ctx, config, converted...); err != nil {
 		return err
 	}
-	return admission.Uninstall(ctx, c)
+	if err := admission.Uninstall(ctx, c); err != nil {
+		return err
+	}
+	return removeHeld(ctx, config)
+}
+
+// removeHeld removes what says that a passage holds: no operator would.
+func removeHeld(ctx context.Context, config *rest.Config) error {
+	reporter, err := foreign.NewReporter(ctx, config, logr.Discard())
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, system := range foreign.Systems() {
+		errs = append(errs, reporter.Released(ctx, system))
+	}
+	return errors.Join(errs...)
 }
 
 // change patches the metadata of an object, unless it is gone or another one has its name.

@@ -119,6 +119,8 @@ type Plan struct {
 	Rows []Row `json:"kinds"`
 	// ScaleDown are the Deployments of operators that are scaled to 0 first.
 	ScaleDown []Deployment `json:"-"`
+	// Namespaces of Deployments of operators, which keep a lease there for older versions.
+	Namespaces []string `json:"-"`
 	// Owners are removed before finalizers: an object that is being deleted goes with its last finalizer.
 	Owners     []Release `json:"-"`
 	Finalizers []Release `json:"-"`
@@ -136,6 +138,9 @@ func Decide(o Observed) Plan {
 	for _, d := range o.Deployments {
 		if d.Replicas > 0 {
 			plan.ScaleDown = append(plan.ScaleDown, d)
+		}
+		if !slices.Contains(plan.Namespaces, d.Namespace) {
+			plan.Namespaces = append(plan.Namespaces, d.Namespace)
 		}
 	}
 	kindOf := map[types.UID]schema.GroupKind{}

@@ -37,6 +37,7 @@ func TestDecide(t *testing.T) {
 		Owners     []string
 		CRDs       []string
 		Summary    []string
+		Namespaces []string
 	}
 	for name, c := range map[string]struct {
 		observed Observed
@@ -64,6 +65,7 @@ func TestDecide(t *testing.T) {
 					"remove the owner references of 1 objects, which keep running",
 					"remove the finalizers of 1 objects",
 				},
+				Namespaces: []string{"fairlead-system"},
 			},
 		},
 		"Works before their bindings": {
@@ -100,16 +102,17 @@ func TestDecide(t *testing.T) {
 				Deployments: []Deployment{{operator.Ref, 0}},
 			},
 			result{
-				Rows:    []Row{{Passage: "rollout", Kind: "Materialize", Objects: 1, KeepRunning: 1}},
-				Owners:  []string{"Deployment istio-system/istiod"},
-				CRDs:    []string{mzs.Name},
-				Summary: []string{"remove the owner references of 1 objects, which keep running", "serve materializes.materialize.cloud without the operator's webhook, as v1alpha2 alone"},
+				Rows:       []Row{{Passage: "rollout", Kind: "Materialize", Objects: 1, KeepRunning: 1}},
+				Owners:     []string{"Deployment istio-system/istiod"},
+				CRDs:       []string{mzs.Name},
+				Summary:    []string{"remove the owner references of 1 objects, which keep running", "serve materializes.materialize.cloud without the operator's webhook, as v1alpha2 alone"},
+				Namespaces: []string{"fairlead-system"},
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Decide(c.observed)
-			got := result{Rows: plan.Rows, CRDs: plan.CRDs, Summary: plan.Summary()}
+			got := result{Rows: plan.Rows, CRDs: plan.CRDs, Summary: plan.Summary(), Namespaces: plan.Namespaces}
 			for _, r := range plan.Finalizers {
 				got.Finalizers = append(got.Finalizers, r.String()+" "+r.Finalizer)
 			}

@@ -23,7 +23,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios,verbs=list;watch;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=sail-operator-lock,verbs=list
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=sail-operator-lock,verbs=list;watch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istios/status,verbs=patch
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisions,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=sailoperator.io,resources=istiorevisiontags,verbs=list;watch;create;patch;delete
