@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/test/harness/cluster"
@@ -76,6 +80,39 @@ func WaitForDeletion(t testing.TB, c client.Reader, object client.Object) {
 		}
 		return client.IgnoreNotFound(err)
 	})
+}
+
+// ListAll lists the objects of a cluster of all kinds that can be created and listed, but for the kinds that are left out.
+func ListAll(ctx context.Context, c *cluster.Cluster, reader client.Reader, leftOut ...string) ([]*unstructured.Unstructured, error) {
+	finder, err := discovery.NewDiscoveryClientForConfig(c.Config())
+	if err != nil {
+		return nil, err
+	}
+	lists, err := finder.ServerPreferredResources()
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, resource := range list.APIResources {
+			if !slices.Contains(resource.Verbs, "list") || !slices.Contains(resource.Verbs, "create") || slices.Contains(leftOut, resource.Kind) {
+				continue
+			}
+			objects := &unstructured.UnstructuredList{}
+			objects.SetGroupVersionKind(version.WithKind(resource.Kind + "List"))
+			if err := reader.List(ctx, objects); err != nil {
+				return nil, fmt.Errorf("list %s: %w", resource.Name, err)
+			}
+			for i := range objects.Items {
+				all = append(all, &objects.Items[i])
+			}
+		}
+	}
+	return all, nil
 }
 
 // CheckCondition returns an error unless a condition has a status, or any if that is empty, a reason, and a message that

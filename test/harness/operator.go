@@ -37,14 +37,20 @@ func StartOperator(scratch string, flags ...string) (*Operator, error) {
 	return StartFairlead(Environment(scratch), append([]string{"operator"}, flags...)...)
 }
 
-// StartFairlead runs bin/fairlead with the arguments of an operator. At the latest, cluster.Run kills the operator.
+// StartFairlead runs bin/fairlead with the arguments of an operator.
 func StartFairlead(environment []string, args ...string) (*Operator, error) {
 	binary, err := cluster.Binary("fairlead")
 	if err != nil {
 		return nil, err
 	}
-	p := &Operator{cmd: exec.Command(binary, args...), Log: &Log{}, ended: make(chan struct{})}
-	p.cmd.Env = environment
+	cmd := exec.Command(binary, args...)
+	cmd.Env = environment
+	return Start(cmd)
+}
+
+// Start runs a command as an operator. At the latest, cluster.Run kills it.
+func Start(cmd *exec.Cmd) (*Operator, error) {
+	p := &Operator{cmd: cmd, Log: &Log{}, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.Log, p.Log
 	dieWithParent(p.cmd)
 	if err := p.cmd.Start(); err != nil {

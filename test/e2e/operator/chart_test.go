@@ -57,6 +57,23 @@ func (r release) find(t testing.TB, kind, suffix string, into any) {
 	t.Fatalf("the chart has no %s %s", kind, suffix)
 }
 
+// roles are those that are about one namespace.
+func (r release) roles(t testing.TB) []rbacv1.Role {
+	t.Helper()
+	var all []rbacv1.Role
+	for _, object := range r.Objects {
+		if object.GetKind() != "Role" {
+			continue
+		}
+		var role rbacv1.Role
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, role)
+	}
+	return all
+}
+
 func certificateFrom(source, secret string) map[string]any {
 	return map[string]any{"operator": map[string]any{"certificate": map[string]any{"source": source, "secretName": secret}}}
 }

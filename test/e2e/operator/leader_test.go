@@ -42,7 +42,7 @@ func leaseOf(d time.Duration) string {
 // the lease. Each of them runs in another namespace: a passage has one leader in the whole cluster.
 func TestStoryLeaders(t *testing.T) {
 	t.Parallel()
-	c := storyCluster(t)
+	c := cluster.Start(t, cluster.Options{Profile: "hub", KeepNamespaces: true})
 	admin := administrator(t, c.Config())
 	held := followLease(t, admin, "meshservice")
 	start := func() (*process, string) {

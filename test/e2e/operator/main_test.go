@@ -16,10 +16,9 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.Run(m, cluster.Options{KeepNamespaces: true}))
 }
 
-// storyCluster is that of the TestStory tests: a hub, where nothing runs, and at first without any CRD of Fairlead. The
-// tests that share it run operators of different passages.
-func storyCluster(t testing.TB) *cluster.Cluster {
+// memberCluster is what a hub of these tests manages.
+func memberCluster(t testing.TB, hub *cluster.Cluster) *cluster.Cluster {
 	t.Helper()
-	const name = "story"
-	return cluster.Several(t, map[string]cluster.Options{name: {Profile: "hub", KeepNamespaces: true}})[name]
+	name := "member of " + hub.Dir
+	return cluster.Several(t, map[string]cluster.Options{name: {KeepNamespaces: true}})[name]
 }

@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
+	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/internal/meshservice"
 	"github.com/fairlead/fairlead/internal/revision"
 	"github.com/fairlead/fairlead/internal/rollout"
 	"github.com/fairlead/fairlead/test/harness/wait"
@@ -62,13 +64,19 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 	if i.runs(rollout.Name) {
 		steps = append(steps, i.environmentSteps()...)
 	}
+	if i.runs(model.Passage) {
+		steps = append(steps, i.takeoverSteps(t)...)
+	}
+	if i.runs(meshservice.Name) {
+		steps = append(steps, i.meshSteps(t)...)
+	}
 	steps = append(steps,
 		storyStep{"scrape its metrics with a token that may", scraped(scraper, http.StatusOK)},
 		storyStep{"scrape them with another token", scraped(i.token(t, "default"), http.StatusForbidden)},
 		storyStep{"scrape them without a token", scraped("", http.StatusUnauthorized)},
 	)
 	for _, step := range steps {
-		if err := step.take(t, operator, line); err != nil {
+		if err := step.take(t, i, operator, line); err != nil {
 			return line, fmt.Errorf("%s: %w", step.what, err)
 		}
 	}
@@ -223,8 +231,9 @@ type storyStep struct {
 	try  func(context.Context) error
 }
 
-// take ends early when the operator has ended, or was refused anything, of which its log must tell.
-func (s storyStep) take(t testing.TB, operator *process, line *recorder) error {
+// take ends early when the operator has ended, or was refused anything, of which its log must tell, or the
+// status of what needs it.
+func (s storyStep) take(t testing.TB, i *installation, operator *process, line *recorder) error {
 	t.Helper()
 	began := time.Now()
 	defer func() { t.Logf("%s: %.1fs", s.what, time.Since(began).Seconds()) }()
@@ -236,11 +245,11 @@ func (s storyStep) take(t testing.TB, operator *process, line *recorder) error {
 		return s.try(ctx)
 	})
 	if no := line.made(refused); len(no) > 0 {
-		reported := wait.Try(t.Context(), func(context.Context) error {
-			if !strings.Contains(operator.Log.Since(0), "forbidden") {
-				return errors.New("the operator's log does not tell")
+		reported := wait.Try(t.Context(), func(ctx context.Context) error {
+			if strings.Contains(operator.Log.Since(0), "forbidden") || i.isToldByStatus(ctx) {
+				return nil
 			}
-			return nil
+			return errors.New("the operator does not tell")
 		})
 		return errors.Join(fmt.Errorf("the operator was refused: %v", no[0]), reported)
 	}
