@@ -8,13 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/fairlead"
@@ -24,6 +22,9 @@ import (
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
+
+// sailOperator is the Deployment of a Sail Operator.
+const sailOperator = "sail-operator/sail-operator"
 
 // TestForeignController starts Fairlead beside a Sail Operator, by mistake and then to move in, and scales the other up again.
 func TestForeignController(t *testing.T) {
@@ -38,24 +39,26 @@ func TestForeignController(t *testing.T) {
 	w.logged(t, 0, "passage holds", "passage=revision", "reason=ForeignController", "Deployment sail-operator/sail-operator is scaled to 1", "--take-over revision")
 	w.reconcilesMeshes(t, "beside")
 	w.holds(t, "acts on the kinds of the passage revision", "Deployment sail-operator/sail-operator is scaled to 1", "docs/moving/sail-operator.md")
-	if text := w.serves(t, "health probes", "/readyz"); !strings.Contains(text, "passage revision: holds, ForeignController: Sail Operator acts") {
+	if text := w.answers(t, "health probes", "/readyz"); !strings.Contains(text, "passage revision: holds, ForeignController: Sail Operator acts") {
 		t.Errorf("/readyz does not say that the passage holds:\n%s", text)
 	}
-	if text := w.serves(t, "insecure metrics", "/metrics"); !strings.Contains(text, `fairlead_passage_held{passage="revision",reason="ForeignController",system="Sail Operator"} 1`) {
+	metrics := w.answers(t, "insecure metrics", "/metrics")
+	if !strings.Contains(metrics, `fairlead_passage_held{passage="revision",reason="ForeignController",system="Sail Operator"} 1`) {
 		t.Error("no metric says that the passage holds")
 	}
+	harness.CompareMetrics(t, "held", metrics)
 	w.untouched(t, before)
 
 	// Scaled to 0, it has left traces. Fairlead goes on only where that was asked for, which it does by itself once the other stops.
-	w.scale(t, 0)
+	w.scale(t, sailOperator, 0)
 	w.holds(t, "has left traces", "sailoperator.io/sail-operator", "--take-over revision")
 	w.untouched(t, before)
-	w.scale(t, 1)
+	w.scale(t, sailOperator, 1)
 	w.operator(t, "--passages=revision,meshservice", "--take-over=revision")
 	w.logged(t, 0, "passage holds", "passage=revision", "scale Deployment sail-operator/sail-operator to 0; then the passage goes on by itself")
 	w.reconcilesMeshes(t, "refused")
 	w.untouched(t, before)
-	w.scale(t, 0)
+	w.scale(t, sailOperator, 0)
 	w.logged(t, 0, "passage goes on", "passage=revision")
 	harness.WaitFor(t, w, istio(), func(live *v1.Istio) error {
 		if live.Status.ObservedGeneration != live.Generation || meta.FindStatusCondition(live.Status.Conditions, fairlead.ConditionHeld) != nil ||
@@ -77,7 +80,7 @@ func TestForeignController(t *testing.T) {
 
 	// Somebody scales the other up again.
 	since := w.Operator.Log.Len()
-	w.scale(t, 1)
+	w.scale(t, sailOperator, 1)
 	w.logged(t, since, "passage holds", "passage=revision")
 	w.logged(t, since, "the passages that can run have changed", "now=meshservice")
 	w.reconcilesMeshes(t, "again")
@@ -87,13 +90,25 @@ func TestForeignController(t *testing.T) {
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(changed), changed); err != nil || changed.Status.ObservedGeneration == changed.Generation {
 		t.Errorf("the Istio was reconciled beside the other controller: %v", err)
 	}
-	w.scale(t, 0)
+	w.scale(t, sailOperator, 0)
 	harness.WaitFor(t, w, istio(), func(live *v1.Istio) error {
 		if live.Status.ObservedGeneration != live.Generation {
 			return errors.New("the Istio is not reconciled")
 		}
 		return nil
 	})
+
+	// An operator that holds is uninstalled.
+	w.scale(t, sailOperator, 1)
+	w.holds(t, "is scaled to 1")
+	w.Operator.Kill()
+	if result := harness.RunCommand(t, w.Cluster, "uninstall", "--yes", "--timeout", wait.Deadline().String()); result.Code != 0 {
+		t.Fatalf("uninstall: %+v", result)
+	}
+	live := istio()
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil || meta.FindStatusCondition(live.Status.Conditions, fairlead.ConditionHeld) != nil {
+		t.Errorf("after the uninstallation, the Istio says %s: %v", harness.DescribeConditions(live.Status.Conditions), err)
+	}
 }
 
 func istio() *v1.Istio { return &v1.Istio{ObjectMeta: metav1.ObjectMeta{Name: "default"}} }
@@ -105,12 +120,6 @@ func writtenBy(object client.Object, manager string) bool {
 		}
 	}
 	return false
-}
-
-func (w world) scale(t *testing.T, replicas int32) {
-	t.Helper()
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "sail-operator", Name: "sail-operator"}}
-	harness.Change(t, w, d, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To(replicas) })
 }
 
 // holds waits until the status of the Istio says that the passage holds.

@@ -1,24 +1,18 @@
 package moving_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,7 +46,7 @@ func (w world) operator(t *testing.T, flags ...string) {
 	if w.Operator != nil {
 		w.Operator.Kill()
 	}
-	if err := w.StartOperator(append([]string{"--leader-elect=true", "--chart-dir", cluster.Charts(t), "--metrics-insecure-bind-address=127.0.0.1:0"}, flags...)...); err != nil {
+	if err := w.StartOperator(append([]string{"--leader-elect=true", "--leader-election-namespace=fairlead-system", "--chart-dir", cluster.Charts(t), "--metrics-insecure-bind-address=127.0.0.1:0"}, flags...)...); err != nil {
 		t.Fatal(err)
 	}
 	w.Operator.KeepLogOnFailure(t)
@@ -79,8 +73,8 @@ func (w world) logged(t *testing.T, since int, parts ...string) string {
 	return found
 }
 
-// serves is what a server of the operator answers.
-func (w world) serves(t *testing.T, server, path string) string {
+// answers is what a server of the operator answers.
+func (w world) answers(t *testing.T, server, path string) string {
 	t.Helper()
 	line := w.logged(t, 0, "starting server", server, "addr=")
 	address := regexp.MustCompile(`addr="?([0-9.:]+)`).FindStringSubmatch(line)[1]
@@ -97,7 +91,7 @@ func (w world) serves(t *testing.T, server, path string) string {
 }
 
 // installCRDs installs those of a passage as another system does, which marks none of them as Fairlead's.
-func (w world) installCRDs(t *testing.T, passage, manager string) {
+func (w world) installCRDs(t *testing.T, passage, manager string, changes ...func(*apiextensionsv1.CustomResourceDefinition)) {
 	t.Helper()
 	for _, p := range operator.Passages() {
 		if p.Name != passage {
@@ -112,6 +106,9 @@ func (w world) installCRDs(t *testing.T, passage, manager string) {
 				continue
 			}
 			crd.Annotations, crd.Labels = nil, nil
+			for _, change := range changes {
+				change(crd)
+			}
 			if err := w.Create(t.Context(), crd, client.FieldOwner(manager)); err != nil {
 				t.Fatal(err)
 			}
@@ -127,59 +124,10 @@ func (w world) installCRDs(t *testing.T, passage, manager string) {
 	}
 }
 
-// apply creates the objects of a file as a field manager, with their status, a day ago as far as their field managers tell.
-func (w world) apply(t *testing.T, file, manager string) []*unstructured.Unstructured {
+// scale changes the replicas of another controller, named as NAMESPACE/NAME.
+func (w world) scale(t *testing.T, deployment string, replicas int32) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []*unstructured.Unstructured
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096); ; {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		w.createAs(t, object, manager)
-		all = append(all, object)
-	}
-}
-
-func (w world) createAs(t *testing.T, object *unstructured.Unstructured, manager string) {
-	t.Helper()
-	status := object.Object["status"]
-	wait.Until(t, func(ctx context.Context) error { // a kind may just have been installed
-		err := w.Create(ctx, object, client.FieldOwner(manager))
-		if meta.IsNoMatchError(err) {
-			return err
-		}
-		if err != nil {
-			return wait.Permanent(fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err))
-		}
-		return nil
-	})
-	if status != nil {
-		object.Object["status"] = status
-		if err := w.Status().Update(t.Context(), object, client.FieldOwner(manager)); err != nil {
-			t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
-		}
-	}
-	w.age(t, object)
-}
-
-// age has the field managers of an object have written long ago.
-func (w world) age(t *testing.T, object *unstructured.Unstructured) {
-	t.Helper()
-	managed := object.GetManagedFields()
-	for i := range managed {
-		managed[i].Time = ptr.To(metav1.NewTime(time.Now().Add(-24 * time.Hour)))
-	}
-	object.SetManagedFields(managed)
-	// The API server takes the times of a write that changes something besides.
-	object.SetAnnotations(map[string]string{"example.com/aged": "true"})
-	if err := w.Update(t.Context(), object, client.FieldOwner("age")); err != nil {
-		t.Fatal(err)
-	}
+	namespace, name, _ := strings.Cut(deployment, "/")
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	harness.Change(t, w, d, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To(replicas) })
 }

@@ -1,0 +1,127 @@
+package moving_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/wait"
+)
+
+// move is one from another system to a passage.
+type move struct {
+	world
+	passage, system string
+	other           otherController
+	// flags of the operator.
+	flags []string
+}
+
+// otherController is what acts on the kinds of a passage until it is stopped.
+type otherController struct {
+	namespace string
+	// seen is how Fairlead describes that it acts, and way what to do about that.
+	seen, way string
+	stop      func(*testing.T)
+}
+
+// deployed is a controller with a Deployment, as NAMESPACE/NAME.
+func (w world) deployed(deployment string) otherController {
+	namespace, _, _ := strings.Cut(deployment, "/")
+	return otherController{
+		namespace: namespace, seen: "Deployment " + deployment + " is scaled to 1", way: "scale Deployment " + deployment + " to 0",
+		stop: func(t *testing.T) { w.scale(t, deployment, 0) },
+	}
+}
+
+// start starts an operator of the passage.
+func (m move) start(t *testing.T, flags ...string) {
+	t.Helper()
+	m.operator(t, append(append([]string{"--passages=" + m.passage}, m.flags...), flags...)...)
+}
+
+// holdsBeside starts Fairlead beside the other controller, which runs: nothing is written, and check says why.
+func (m move) holdsBeside(t *testing.T) {
+	t.Helper()
+	before, running := m.objects(t), m.running(t, m.other.namespace)
+	m.start(t)
+	m.logged(t, 0, "passage holds", "passage="+m.passage, "reason=ForeignController", m.other.seen, "--take-over "+m.passage)
+	m.logged(t, 0, "msg=ready")
+	m.checkSays(t, "failed", "ForeignController: "+m.system+" acts", m.other.way, "--take-over "+m.passage)
+	unchanged(t, before, m.objects(t))
+	unchanged(t, running, m.running(t, m.other.namespace))
+
+	// Asked to take over, Fairlead refuses as long as the other runs.
+	m.start(t, "--take-over="+m.passage)
+	m.logged(t, 0, "passage holds", "passage="+m.passage, "then the passage goes on by itself")
+	m.logged(t, 0, "msg=ready")
+	unchanged(t, before, m.objects(t))
+	m.Operator.Kill()
+}
+
+// takesOver stops the other controller and starts Fairlead in its place.
+func (m move) takesOver(t *testing.T) {
+	t.Helper()
+	m.other.stop(t)
+	m.checkSays(t, "failed", "has left traces", "start Fairlead with --take-over "+m.passage)
+	m.start(t, "--take-over="+m.passage)
+	m.logged(t, 0, "msg=ready")
+}
+
+type checkLine struct{ Check, State, Message, Action string }
+
+// checkSays waits until `fairlead check` says this of the passage, and logs what it prints.
+func (m move) checkSays(t *testing.T, state string, parts ...string) {
+	t.Helper()
+	wait.Until(t, func(context.Context) error {
+		result := harness.RunCommand(t, m.Cluster, "check", "-o", "json")
+		var report struct {
+			OK     bool
+			Checks []checkLine
+		}
+		if err := json.Unmarshal([]byte(result.Stdout), &report); err != nil {
+			return fmt.Errorf("%w: %s%s", err, result.Stdout, result.Stderr)
+		}
+		for _, line := range report.Checks {
+			if line.Check != "passage "+m.passage {
+				continue
+			}
+			if line.State != state {
+				return fmt.Errorf("check says %+v", line)
+			}
+			for _, part := range parts {
+				if !strings.Contains(line.Message+"\n"+line.Action, part) {
+					return fmt.Errorf("check says %+v, and not %q", line, part)
+				}
+			}
+			return nil
+		}
+		return fmt.Errorf("check says nothing of the passage: %s", result.Stdout)
+	})
+	printed := harness.RunCommand(t, m.Cluster, "check")
+	t.Logf("fairlead check, exit code %d:\n%s", printed.Code, printed.Stdout)
+}
+
+// uninstalls runs `fairlead uninstall` once the operator has ended.
+func (m move) uninstalls(t *testing.T) {
+	t.Helper()
+	m.Operator.Kill()
+	result := harness.RunCommand(t, m.Cluster, "uninstall", "--yes", "--timeout", wait.Deadline().String())
+	if result.Code != 0 {
+		t.Fatalf("uninstall: %+v", result)
+	}
+	t.Logf("fairlead uninstall:\n%s", result.Stdout)
+}
+
+// plans runs `fairlead plan` of a resource before the move, which has to know what a takeover leaves.
+func (m move) plans(t *testing.T, says string, resource ...string) {
+	t.Helper()
+	result := harness.RunCommand(t, m.Cluster, append([]string{"plan"}, resource...)...)
+	t.Logf("fairlead plan %s, exit code %d:\n%s%s", strings.Join(resource, " "), result.Code, result.Stdout, result.Stderr)
+	if result.Code != 0 && result.Code != 3 || !strings.Contains(result.Stdout, says) {
+		t.Errorf("the plan ended with %d, and does not say %q", result.Code, says)
+	}
+}
