@@ -32,7 +32,7 @@ PASSAGES := revision adoption rollout meshservice
 
 # Each a module of its own, so that Kubernetes, Istio, cert-manager, Prometheus and what only a release needs stay out of
 # Fairlead's dependencies.
-MODULES := . localkube localkube/istiod test/certmanager hack/release hack/monitoring
+MODULES := . localkube localkube/istiod test/certmanager test/install/tools hack/release hack/monitoring
 
 BUILD := go run ./hack/build
 FAIRLEAD := bin/fairlead . -ldflags "$(LDFLAGS)" ./cmd/fairlead
@@ -115,7 +115,7 @@ e2e: programs ## All other behaviour on real clusters
 	@$(TEST) -- $(TEST_FLAGS) -skip $(STORY) ./test/...
 
 .PHONY: e2e-full
-e2e-full: programs ## Everything on real clusters: also a crash at every write, cert-manager and Node; and two equal releases
+e2e-full: programs ## Everything on real clusters: also a crash at every write, cert-manager, Node, an installation; and two equal releases
 	@FAIRLEAD_TESTS=full $(TEST) -- $(TEST_FLAGS) ./test/... -- -C hack/release $(TEST_FLAGS) -run TestSameReleaseTwice ./...
 
 RACE_LOGS := $(CURDIR)/bin/logs/race
