@@ -89,6 +89,9 @@ spec:
 		if err := at.Get(t.Context(), client.ObjectKeyFromObject(cart), cart); err != nil || cart.Generation != before {
 			t.Errorf("what had been taken over was written again: generation %d became %d: %v", before, cart.Generation, err)
 		}
+		// The older operator wrote down what had been there before.
+		w.command(t, "abort", "pp", "shop", "-n", "shop", "--yes")
+		w.scaled(t, 2)
 	},
 }
 

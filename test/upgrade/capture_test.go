@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fairlead/fairlead/test/harness"
 )
 
 type objectKey struct{ group, kind, namespace, name string }
@@ -39,33 +39,9 @@ var notCaptured = []string{
 // all are the objects of a cluster, but for those that are not captured.
 func (s *site) all(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
-	finder, err := discovery.NewDiscoveryClientForConfig(s.Config())
+	all, err := harness.ListAll(t.Context(), s.Cluster, s, notCaptured...)
 	if err != nil {
 		t.Fatal(err)
-	}
-	lists, err := finder.ServerPreferredResources()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []*unstructured.Unstructured
-	for _, list := range lists {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, resource := range list.APIResources {
-			if !slices.Contains(resource.Verbs, "list") || !slices.Contains(resource.Verbs, "create") || slices.Contains(notCaptured, resource.Kind) {
-				continue
-			}
-			objects := &unstructured.UnstructuredList{}
-			objects.SetGroupVersionKind(version.WithKind(resource.Kind + "List"))
-			if err := s.List(t.Context(), objects); err != nil {
-				t.Fatalf("list %s: %v", resource.Name, err)
-			}
-			for i := range objects.Items {
-				all = append(all, &objects.Items[i])
-			}
-		}
 	}
 	return all
 }

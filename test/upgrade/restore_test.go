@@ -1,9 +1,14 @@
 package upgrade_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"regexp"
@@ -96,11 +101,7 @@ func (r restoration) renewed(t testing.TB, o *unstructured.Unstructured, later t
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pairs []string
-	for before, now := range r.uids {
-		pairs = append(pairs, before, now)
-	}
-	renewed := timestamp.ReplaceAllStringFunc(strings.NewReplacer(pairs...).Replace(string(text)), func(stamp string) string {
+	renewed := timestamp.ReplaceAllStringFunc(r.withNewUIDs(string(text)), func(stamp string) string {
 		at, err := time.Parse(time.RFC3339Nano, stamp)
 		if err != nil {
 			return stamp
@@ -114,7 +115,49 @@ func (r restoration) renewed(t testing.TB, o *unstructured.Unstructured, later t
 	if err := now.UnmarshalJSON([]byte(renewed)); err != nil {
 		t.Fatal(err)
 	}
+	r.renewOriginals(t, now)
 	return now
+}
+
+// renewOriginals: what was taken over is known by its UID in a compressed text.
+func (r restoration) renewOriginals(t testing.TB, o *unstructured.Unstructured) {
+	t.Helper()
+	data, _, _ := unstructured.NestedStringMap(o.Object, "data")
+	if o.GetKind() != "Secret" || o.GetLabels()["fairlead.dev/undo"] != "true" {
+		return
+	}
+	for key, value := range data {
+		packed, err := base64.StdEncoding.DecodeString(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unzip, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(unzip)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		zip := gzip.NewWriter(&out)
+		_, err = zip.Write([]byte(r.withNewUIDs(string(text))))
+		if err := errors.Join(err, zip.Close()); err != nil {
+			t.Fatal(err)
+		}
+		data[key] = base64.StdEncoding.EncodeToString(out.Bytes())
+	}
+	if err := unstructured.SetNestedStringMap(o.Object, data, "data"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r restoration) withNewUIDs(text string) string {
+	var pairs []string
+	for before, now := range r.uids {
+		pairs = append(pairs, before, now)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 // create returns the UID.
