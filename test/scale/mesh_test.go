@@ -130,7 +130,7 @@ func newMesh(b *testing.B, size extent) *mesh {
 	if m.WithWatch, err = harness.NewAdminClient(m.cluster); err != nil {
 		b.Fatal(err)
 	}
-	if m.kubeconfig, err = harness.InstallPermissions(b.Context(), m.cluster, m, b.TempDir(), "meshservice"); err != nil {
+	if m.kubeconfig, err = harness.InstallPermissions(b.Context(), m.cluster, m, b.TempDir()); err != nil {
 		b.Fatal(err)
 	}
 	m.start(b)

@@ -21,7 +21,7 @@ func printTable(all []*comparison) {
 			return seconds(len(c.bare), func(i int) time.Duration { return c.bare[i].took })
 		}},
 		{"ratio", fmt.Sprintf("%.2f", maxRatio), func(c *comparison) string { return fmt.Sprintf("%.3f", c.ratio()) }},
-		{"processor time per workload, Fairlead", "", func(c *comparison) string { return fmt.Sprint(c.processor(c.fairlead)) }},
+		{"processor time per workload, Fairlead", fmt.Sprint(maxProcessor), func(c *comparison) string { return fmt.Sprint(c.processor(c.fairlead)) }},
 		{"processor time per workload, bare client", "", func(c *comparison) string { return fmt.Sprint(c.processor(c.bare)) }},
 		{"ratio of processor times", fmt.Sprint(maxProcessorRatio), func(c *comparison) string { return fmt.Sprintf("%.2f", c.processorRatio()) }},
 		{"writes per workload", "1", func(c *comparison) string {
