@@ -56,9 +56,21 @@ func newStatus(mesh *kumav1alpha1.Mesh, now time.Time) *status {
 	if record := mesh.Status.Migration; record != nil {
 		s.Switching.Revert, s.Switching.Switched, s.Switching.Total = record.Revert, record.Switched, record.Total
 		s.Switching.Consumers = append(s.Switching.Consumers, record.Consumers...)
+		s.awaitOutcome(passage.Outcome(record.Phase))
 	}
 	s.setHeadline()
 	return s
+}
+
+// awaitOutcome has a plan that is over be in progress until the status of the Mesh says so. The operator records what becomes
+// of each consumer before it writes the status: in between, the condition describes the progress before.
+func (s *status) awaitOutcome(written passage.Outcome) {
+	switch s.State {
+	case passage.Completed, passage.OutcomeFailed, passage.Stopped:
+		if s.State != written {
+			s.State = passage.InProgress
+		}
+	}
 }
 
 // meshAdvice is what a person could do next.

@@ -111,6 +111,8 @@ func TestStatusOfMesh(t *testing.T) {
 		"paused": {paused, console.ExitUnfinished},
 		"done": {makeMesh(refs, all, makeRecord("Completed", makeConsumer("cart", switched, 1, ""),
 			makeConsumer("pay", switched, 1, "no proxy was connected, so no acknowledgement was expected")), "Switched", "2 of 2 consumers switched"), console.ExitOK},
+		"recorded": {makeMesh(refs, all, makeRecord("InProgress", makeConsumer("cart", switched, 1, "")), "Switching",
+			"0 of 1 consumer switched, batch 1 of 1: waiting for Deployment shop/cart to settle"), console.ExitUnfinished},
 		"another intent": {makeMesh(refs, &consumers.Intent{ID: "two"}, makeRecord("Completed", makeConsumer("cart", switched, 1, "")), "Switched", "1 of 1 consumer switched"), console.ExitUnfinished},
 		"back":           {makeMesh(refs, &consumers.Intent{ID: "two", Revert: true}, nil, "Reverted", "no consumer is switched"), console.ExitOK},
 	}
