@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,6 +49,9 @@ func DisturbWrites(t testing.TB, s Scenario, choose func(k int, writes Log) []Ac
 	if writes == 0 {
 		t.Fatalf("the undisturbed run wrote nothing, so there is nothing to disturb")
 	}
+	if len(plain.early) > 0 && !s.RestartWrites {
+		t.Errorf("the end state was taken for reached before these writes, so Settled must ask for more:\n%s", strings.Join(plain.early, "\n"))
+	}
 	if again := plain.lives[1]; len(again) > 0 && !s.RestartWrites {
 		t.Errorf("started again with nothing left to do, the process wrote:\n%s", again)
 	}
@@ -80,9 +85,12 @@ type outcome struct {
 	disturbed bool
 	end       map[string]string
 	err       error
+
+	mu    sync.Mutex
+	early []string // writes of an undisturbed life before which Settled was content
 }
 
-func (t outcome) story() string {
+func (t *outcome) story() string {
 	var b strings.Builder
 	for i, log := range t.lives {
 		fmt.Fprintf(&b, "writes of run %d:\n%s\n", i+1, log)
@@ -92,18 +100,21 @@ func (t outcome) story() string {
 
 // tell runs the scenario once in a world of its own. Without a rule the process
 // is started a second time when it has settled, to see that it leaves all as is.
-func (s Scenario) tell(t testing.TB, rule *Rule) (run outcome) {
+func (s Scenario) tell(t testing.TB, rule *Rule) *outcome {
 	t.Helper()
+	run := &outcome{}
 	w := s.Setup(t)
 	defer w.teardown()
 
 	in := New().Counting(s.Counted)
+	again := rule == nil
 	if rule != nil {
 		in.Add(*rule)
+	} else {
+		in.Add(Rule{Match: s.Counted, Action: lookBefore(w.Settled, run)})
 	}
-	err := s.live(w, in, &run)
-	run.disturbed = in.Fired()
-	again := rule == nil
+	err := s.live(w, in, run)
+	run.disturbed = rule != nil && in.Fired()
 	if err != nil {
 		var exit exitError
 		gaveUp := run.disturbed && errors.As(err, &exit)
@@ -113,7 +124,7 @@ func (s Scenario) tell(t testing.TB, rule *Rule) (run outcome) {
 		}
 	}
 	if again {
-		if err := s.live(w, New().Counting(s.Counted), &run); err != nil {
+		if err := s.live(w, New().Counting(s.Counted), run); err != nil {
 			run.err = fmt.Errorf("started again: %w", err)
 			return run
 		}
@@ -125,6 +136,20 @@ func (s Scenario) tell(t testing.TB, rule *Rule) (run outcome) {
 		run.err = fmt.Errorf("take a snapshot of the end state: %w", err)
 	}
 	return run
+}
+
+// lookBefore notes the writes before which Settled is content. On a busy machine, a process could be stopped before such a write.
+func lookBefore(settled func(context.Context) error, run *outcome) Action {
+	return Action{name: "look", do: func(x *exchange) (*http.Response, error) {
+		early := settled(x.http.Context()) == nil
+		resp, err := x.next()
+		if early && err == nil && resp.StatusCode < http.StatusMultipleChoices {
+			run.mu.Lock()
+			defer run.mu.Unlock()
+			run.early = append(run.early, fmt.Sprintf("%s -> %d", x.request, resp.StatusCode))
+		}
+		return resp, err
+	}}
 }
 
 // live is one life of the process, from its start until it is gone.

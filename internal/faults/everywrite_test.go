@@ -34,6 +34,7 @@ func TestEveryWriteHandlesProcesses(t *testing.T) {
 		run        func(context.Context, *rest.Config) error
 		settled    func(world int) error
 		pick       func(int, Log) bool
+		strict     bool // about writes after a restart
 		worlds     int
 		complaints string
 	}{
@@ -47,6 +48,15 @@ func TestEveryWriteHandlesProcesses(t *testing.T) {
 			settled: settled,
 			pick:    func(k int, writes Log) bool { return k == 2 && len(writes) == 2 && writes[k-1].Name == cart().Name },
 			worlds:  3,
+		},
+		"one that is done, to all appearances, before its last write": {
+			run: once(func(ctx context.Context, cfg *rest.Config) error {
+				return errors.Join(write(ctx, cfg), write(ctx, cfg))
+			}),
+			settled: settled,
+			pick:    func(int, Log) bool { return false },
+			strict:  true, worlds: 1,
+			complaints: "Settled must ask for more:\nupdate configmaps shop/cart -> 200\nupdate configmaps shop/cart -> 200",
 		},
 		"one that writes nothing": {
 			run:        func(context.Context, *rest.Config) error { return nil },
@@ -114,7 +124,7 @@ func TestEveryWriteHandlesProcesses(t *testing.T) {
 						}
 					},
 					Pick:          tc.pick,
-					RestartWrites: true,
+					RestartWrites: !tc.strict,
 					Timeout:       10 * time.Second,
 				}
 				heard := listen(t, func(t testing.TB) { CrashAtEveryWrite(t, s) })
