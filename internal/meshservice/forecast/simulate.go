@@ -102,7 +102,7 @@ func (w *MeshState) meshServicesIn(mode model.Mode) []*kumav1alpha1.MeshService 
 		all = append(all, s)
 	}
 	if mode == model.Disabled {
-		return all
+		return w.addTakenOver(all, generated)
 	}
 	for _, s := range w.desiredServices() {
 		key := client.ObjectKeyFromObject(s)
@@ -111,12 +111,25 @@ func (w *MeshState) meshServicesIn(mode model.Mode) []*kumav1alpha1.MeshService 
 		}
 		if there := generated[key]; there != nil {
 			s.Status, s.CreationTimestamp = there.Status, there.CreationTimestamp
+			delete(generated, key)
 		} else {
 			fresh = append(fresh, s)
 		}
 		all = append(all, s)
 	}
 	w.allocateAddresses(fresh)
+	return w.addTakenOver(all, generated)
+}
+
+// addTakenOver adds the MeshServices that Fairlead has only taken over from another control plane. They stay as long as their
+// Services do.
+func (w *MeshState) addTakenOver(all []*kumav1alpha1.MeshService, generated map[client.ObjectKey]*kumav1alpha1.MeshService) []*kumav1alpha1.MeshService {
+	for _, s := range w.meshServices {
+		owner := metav1.GetControllerOf(s)
+		if generated[client.ObjectKeyFromObject(s)] != nil && !desired.IsApplied(s) && owner != nil && find(w.services, s.Namespace, owner.Name) != nil {
+			all = append(all, s)
+		}
+	}
 	return all
 }
 
@@ -129,7 +142,7 @@ func (w *MeshState) desiredServices() []*kumav1alpha1.MeshService {
 	for _, service := range w.services {
 		namespace := w.namespaces[service.Namespace]
 		if namespace != nil && desired.MeshOfWorkload(service, namespace) == w.Mesh.Name {
-			all = append(all, desired.MeshServicesOf(service, namespace, w.podsSelectedBy(service), w.Where)...)
+			all = append(all, desired.MeshServicesOf(service, namespace, w.podsSelectedBy(service), w.meshServices, w.Where)...)
 		}
 	}
 	return all

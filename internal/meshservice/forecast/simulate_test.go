@@ -31,8 +31,10 @@ func TestServicesIn(t *testing.T) {
 	elsewhere := read(t, &corev1.Service{}, `{metadata: {name: cart, namespace: bank}, spec: {clusterIP: 10.0.0.8, selector: {app: cart}, ports: [{port: 80}]}}`)
 	other := read(t, &corev1.Service{}, `{metadata: {name: tea, namespace: shop, labels: {kuma.io/mesh: other}}, spec: {clusterIP: 10.0.0.9, selector: {app: tea}, ports: [{port: 80}]}}`)
 	mine := read(t, &kumav1alpha1.MeshService{}, `{metadata: {name: cart, namespace: shop}, status: {vips: [{ip: 10.9.9.9}]}}`)
-	made := read(t, &kumav1alpha1.MeshService{}, `{metadata: {name: cart, namespace: shop, labels: {kuma.io/managed-by: fairlead},
+	made := read(t, &kumav1alpha1.MeshService{}, `{metadata: {name: cart, namespace: shop, labels: {kuma.io/managed-by: fairlead}, annotations: {fairlead.dev/labels: ""},
 		ownerReferences: [{apiVersion: v1, kind: Service, name: cart, uid: "1", controller: true}]}, status: {vips: [{ip: 10.0.0.7}], addresses: [{hostname: old}]}}`)
+	takenOver := read(t, &kumav1alpha1.MeshService{}, `{metadata: {name: db-0-kuma, namespace: shop, labels: {kuma.io/managed-by: fairlead},
+		ownerReferences: [{apiVersion: v1, kind: Service, name: db, uid: "1", controller: true}]}, spec: {selector: {dataplaneRef: {name: db-0}}}, status: {vips: [{ip: 10.1.0.9}]}}`)
 	names := read(t, &kumav1alpha1.HostnameGenerator{}, `{metadata: {name: g, namespace: kuma-system}, spec: {template: "{{ .DisplayName }}.{{ .Namespace }}.mesh.local", selector: {meshService: {matchLabels: {}}}}}`)
 	tenant := read(t, &kumav1alpha1.HostnameGenerator{}, `{metadata: {name: g, namespace: shop}, spec: {template: "{{ .DisplayName }}.stolen", selector: {meshService: {matchLabels: {}}}}}`)
 	taken := read(t, &kumav1alpha1.MeshService{}, `{metadata: {name: west, namespace: kuma-system, labels: {kuma.io/zone: west}}, status: {addresses: [{hostname: cart.shop.mesh.local}]}}`)
@@ -53,6 +55,10 @@ func TestServicesIn(t *testing.T) {
 		"one that is there keeps its status":  {"", []client.Object{namespace, cart, made, names}, model.Everywhere, []string{"shop/cart at [10.0.0.7] [old]"}},
 		"one whose Service is gone, goes":     {"", []client.Object{namespace, made}, model.Everywhere, nil},
 		"Disabled removes what was generated": {"", []client.Object{namespace, cart, made, taken}, model.Disabled, []string{"kuma-system/west at [] [cart.shop.mesh.local]"}},
+		"one of a pod that was taken over":    {"", []client.Object{namespace, headless, pod, dataplane, takenOver}, model.Everywhere, []string{"shop/db-0-kuma at [10.1.0.9] []"}},
+		"one that was taken over stays":       {"", []client.Object{namespace, headless, takenOver}, model.Everywhere, []string{"shop/db-0-kuma at [10.1.0.9] []"}},
+		"and in Disabled":                     {"", []client.Object{namespace, headless, takenOver}, model.Disabled, []string{"shop/db-0-kuma at [10.1.0.9] []"}},
+		"but without its Service":             {"", []client.Object{namespace, takenOver}, model.Everywhere, nil},
 		"of Dataplanes":                       {desired.Universal, []client.Object{machine, unfit}, model.Everywhere, []string{"kuma-system/tea at [241.197.109.248] []"}},
 	}
 	for name, c := range cases {

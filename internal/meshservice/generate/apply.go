@@ -60,8 +60,11 @@ func (r *reconciler) update(ctx context.Context, there, now client.Object) error
 	return nil
 }
 
-// delete deletes the observed version of an object.
+// delete deletes the observed version of an object, unless it was only taken over.
 func (r *reconciler) delete(ctx context.Context, object client.Object) error {
+	if !desired.IsApplied(object) {
+		return nil
+	}
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	err := r.client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {

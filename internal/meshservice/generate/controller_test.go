@@ -40,6 +40,8 @@ func TestGenerationStatus(t *testing.T) {
 		"generating": {generationStatus{total: 2, generated: 2, pending: []string{"shop/stock", "shop/cart"}}, kumav1alpha1.ModeEverywhere,
 			"False Generating 2 MeshServices not generated yet: shop/cart, shop/stock"},
 		"disabled meanwhile": {generationStatus{pending: []string{"shop/cart"}}, kumav1alpha1.ModeDisabled, "False Disabled meshServices is Disabled: no MeshService is generated"},
+		"taken over": {generationStatus{total: 2, generated: 1, takenOver: map[string]bool{"shop/cart": true}}, kumav1alpha1.ModeEverywhere,
+			"True Generated 2 MeshServices, 1 of them generated; 1 MeshService taken over from another control plane and left unchanged, because Fairlead does not generate the same: shop/cart; delete those that nobody calls"},
 		"no name": {generationStatus{nameless: strings.Split("a_a b_b c_c d_d e_e f_f g_g", " ")}, kumav1alpha1.ModeEverywhere,
 			"False InvalidName 7 values of kuma.io/service not valid as a MeshService name: a_a, b_b, c_c, d_d, e_e and 2 more; use at most 63 lower-case letters, digits and '-'"},
 	} {
@@ -141,7 +143,7 @@ func TestCompare(t *testing.T) {
 		return desired.MeshServicesOf(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: service, Namespace: "shop"},
 			Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": service}, Ports: []corev1.ServicePort{{Port: 80}}},
-		}, namespace, nil, where)[0]
+		}, namespace, nil, nil, where)[0]
 	}
 	const pending, blocked = "pending", "blocked"
 	for name, c := range map[string]struct {

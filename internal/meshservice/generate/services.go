@@ -80,8 +80,8 @@ func (r *reconciler) reconcileService(ctx context.Context, request reconcile.Req
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	var have kumav1alpha1.MeshServiceList
-	if err := r.client.List(ctx, &have, client.InNamespace(service.Namespace), client.MatchingFields{byOwner: service.Name}); err != nil {
+	have, err := r.meshServicesOwnedBy(ctx, &service)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	var errs []error
@@ -100,12 +100,18 @@ func (r *reconciler) reconcileService(ctx context.Context, request reconcile.Req
 		reason, blocked = kumav1alpha1.ReasonNotAllowed, refused
 	}
 	r.warnOnce(&service, reason, "generate", blocked)
-	for i := range have.Items {
-		if one := &have.Items[i]; !wanted[one.Name] && desired.IsGenerated(one, r.ZoneInfo) {
+	for i := range have {
+		if one := &have[i]; !wanted[one.Name] && desired.IsGenerated(one, r.ZoneInfo) {
 			errs = append(errs, r.delete(ctx, one))
 		}
 	}
 	return reconcile.Result{}, errors.Join(errs...)
+}
+
+func (r *reconciler) meshServicesOwnedBy(ctx context.Context, service *corev1.Service) ([]kumav1alpha1.MeshService, error) {
+	var list kumav1alpha1.MeshServiceList
+	err := r.client.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingFields{byOwner: service.Name})
+	return list.Items, err
 }
 
 // refusedMesh says that a Service names a mesh that it may not join; it is empty if it may.
@@ -131,13 +137,19 @@ func (r *reconciler) desiredMeshServices(ctx context.Context, service *corev1.Se
 		return nil, err
 	}
 	var pods []*corev1.Pod
+	var there []*kumav1alpha1.MeshService
 	if desired.IsHeadless(service) {
+		have, err := r.meshServicesOwnedBy(ctx, service)
+		if err != nil {
+			return nil, err
+		}
+		there = pointersTo(have)
 		var list corev1.PodList
-		err := r.cache.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector), client.UnsafeDisableDeepCopy)
+		err = r.cache.List(ctx, &list, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector), client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil, err
 		}
 		pods = pointersTo(list.Items)
 	}
-	return desired.MeshServicesOf(service, namespace, pods, r.ZoneInfo), nil
+	return desired.MeshServicesOf(service, namespace, pods, there, r.ZoneInfo), nil
 }

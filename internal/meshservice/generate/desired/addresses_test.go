@@ -17,8 +17,8 @@ func TestOwnAddresses(t *testing.T) {
 	pending := makeService("cart", tcp("", 80, intstr.FromInt32(80)))
 	headless := makeService("cart", tcp("", 80, intstr.FromInt32(80)))
 	headless.Spec.ClusterIP = corev1.ClusterIPNone
-	generated := MeshServicesOf(service, injected(), nil, onKubernetes)[0]
-	ofPod := MeshServicesOf(headless, injected(), []*corev1.Pod{makePod("cart-0", "cart")}, onKubernetes)[0]
+	generated := MeshServicesOf(service, injected(), nil, nil, onKubernetes)[0]
+	ofPod := MeshServicesOf(headless, injected(), []*corev1.Pod{makePod("cart-0", "cart")}, nil, onKubernetes)[0]
 	theirs := &kumav1alpha1.MeshService{ObjectMeta: metav1.ObjectMeta{Name: "cart", Namespace: service.Namespace}}
 	pod, hostNetwork, finished := makePod("cart-0", "cart"), makePod("cart-0", "cart"), makePod("cart-0", "cart")
 	hostNetwork.Spec.HostNetwork, finished.Status.Phase = true, corev1.PodFailed

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
@@ -43,8 +44,9 @@ func IsInMesh(service *corev1.Service, namespace metav1.Object) bool {
 // IsHeadless says whether a Service has no ClusterIP, so that its pods are called one by one.
 func IsHeadless(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
 
-// MeshServicesOf returns the MeshServices of a Service: one, or one for each of these pods if it is headless.
-func MeshServicesOf(service *corev1.Service, namespace metav1.Object, pods []*corev1.Pod, where ZoneInfo) []*kumav1alpha1.MeshService {
+// MeshServicesOf returns the MeshServices of a Service: one, or one for each of these pods if it is headless. The existing ones of
+// pods keep their names where another control plane has generated them.
+func MeshServicesOf(service *corev1.Service, namespace metav1.Object, pods []*corev1.Pod, there []*kumav1alpha1.MeshService, where ZoneInfo) []*kumav1alpha1.MeshService {
 	if !IsInMesh(service, namespace) || RefusedMesh(service, namespace, where) != "" {
 		return nil
 	}
@@ -61,7 +63,8 @@ func MeshServicesOf(service *corev1.Service, namespace metav1.Object, pods []*co
 		if !HasProxy(pod, namespace) || MeshOfWorkload(pod, namespace) != mesh {
 			continue
 		}
-		one := meshServiceOf(service, namespace, podServiceName(service.Name, pod.Name), where)
+		name := cmp.Or(takenOverName(service, pod.Name, there, where), podServiceName(service.Name, pod.Name))
+		one := meshServiceOf(service, namespace, name, where)
 		one.Spec.Selector.DataplaneRef = &kumav1alpha1.DataplaneRef{Name: pod.Name}
 		all = append(all, one)
 	}
@@ -111,6 +114,23 @@ func podServiceName(service, pod string) string {
 	name = strings.ReplaceAll(name, ".", "-")
 	name = strings.TrimRight(name[:min(len(name), validation.DNS1035LabelMaxLength-len(end))], "-")
 	return name + end
+}
+
+// takenOverName is the name of the existing MeshService of a pod of a headless Service that another control plane has generated under
+// a name of its own, empty if there is none. Under another name, the pod would have other hostnames.
+func takenOverName(service *corev1.Service, pod string, there []*kumav1alpha1.MeshService, where ZoneInfo) string {
+	found := ""
+	for _, one := range there {
+		ref, isLabel := one.Spec.Selector.DataplaneRef, len(one.Name) <= validation.DNS1035LabelMaxLength
+		if ref == nil || ref.Name != pod || one.Namespace != service.Namespace || one.DeletionTimestamp != nil || !isLabel ||
+			one.Name == podServiceName(service.Name, pod) || HeadlessService(one, where) != service.Name {
+			continue
+		}
+		if found == "" || one.Name < found {
+			found = one.Name
+		}
+	}
+	return found
 }
 
 // HeadlessService is the name of the headless Service that a MeshService was generated for, empty for any other.

@@ -18,7 +18,7 @@ import (
 
 func TestMeshServicesOf(t *testing.T) {
 	service := makeService("cart", tcp("http-web", 80, intstr.FromString("web")), tcp("", 5000, intstr.IntOrString{}))
-	got := MeshServicesOf(service, injected(), nil, onKubernetes)
+	got := MeshServicesOf(service, injected(), nil, nil, onKubernetes)
 	if len(got) != 1 {
 		t.Fatalf("got %d", len(got))
 	}
@@ -113,7 +113,7 @@ func TestWhichServices(t *testing.T) {
 			service, namespace := makeService("cart", tcp("", 80, intstr.FromInt32(8080))), injected()
 			c.how(service, namespace)
 			got := ""
-			for _, one := range MeshServicesOf(service, namespace, nil, onKubernetes) {
+			for _, one := range MeshServicesOf(service, namespace, nil, nil, onKubernetes) {
 				got = MeshOf(one)
 			}
 			if got != c.mesh {
@@ -129,7 +129,7 @@ func TestHeadless(t *testing.T) {
 	without, elsewhere := makePod("redis-2", "redis"), makePod("redis-3", "redis")
 	without.Status.PodIP = ""
 	elsewhere.Labels[kumav1alpha1.LabelMesh] = "other"
-	got := MeshServicesOf(service, injected(), []*corev1.Pod{makePod("redis-0", "redis"), makePod("redis-1", "redis"), without, elsewhere}, onKubernetes)
+	got := MeshServicesOf(service, injected(), []*corev1.Pod{makePod("redis-0", "redis"), makePod("redis-1", "redis"), without, elsewhere}, nil, onKubernetes)
 	var names []string
 	for _, one := range got {
 		names = append(names, one.Name+" "+one.Spec.Selector.DataplaneRef.Name+" of "+HeadlessService(one, onKubernetes))
@@ -137,9 +137,33 @@ func TestHeadless(t *testing.T) {
 	if diff := cmp.Diff([]string{"redis-0-e8af5216 redis-0 of redis", "redis-1-087b42a3 redis-1 of redis"}, names); diff != "" {
 		t.Error(diff)
 	}
+	existing := func(name string, change func(*kumav1alpha1.MeshService)) *kumav1alpha1.MeshService {
+		one := got[0].DeepCopy()
+		one.Name = name
+		change(one)
+		return one
+	}
+	for name, c := range map[string]struct {
+		change func(*kumav1alpha1.MeshService)
+		want   string
+	}{
+		"taken over":                        {func(*kumav1alpha1.MeshService) {}, "redis-0-kuma"},
+		"of another pod":                    {func(m *kumav1alpha1.MeshService) { m.Spec.Selector.DataplaneRef.Name = "redis-1" }, "redis-0-e8af5216"},
+		"of another Service":                {func(m *kumav1alpha1.MeshService) { m.OwnerReferences[0].Name = "other" }, "redis-0-e8af5216"},
+		"of another namespace":              {func(m *kumav1alpha1.MeshService) { m.Namespace = "bank" }, "redis-0-e8af5216"},
+		"that nobody has taken over":        {func(m *kumav1alpha1.MeshService) { m.Labels = nil }, "redis-0-e8af5216"},
+		"that is being deleted":             {func(m *kumav1alpha1.MeshService) { m.DeletionTimestamp = &metav1.Time{} }, "redis-0-e8af5216"},
+		"whose name cannot be a label":      {func(m *kumav1alpha1.MeshService) { m.Name = strings.Repeat("a", 64) }, "redis-0-e8af5216"},
+		"beside one of the name it has now": {func(m *kumav1alpha1.MeshService) { m.Name = "redis-0-e8af5216" }, "redis-0-e8af5216"},
+	} {
+		there := []*kumav1alpha1.MeshService{existing("redis-0-kuma", c.change)}
+		if kept := MeshServicesOf(service, injected(), []*corev1.Pod{makePod("redis-0", "redis")}, there, onKubernetes)[0].Name; kept != c.want {
+			t.Errorf("beside one %s: %s, want %s", name, kept, c.want)
+		}
+	}
 	theirs := got[0].DeepCopy()
 	theirs.OwnerReferences = nil
-	whole := MeshServicesOf(makeService("cart", tcp("", 80, intstr.FromInt32(80))), injected(), nil, onKubernetes)[0]
+	whole := MeshServicesOf(makeService("cart", tcp("", 80, intstr.FromInt32(80))), injected(), nil, nil, onKubernetes)[0]
 	for _, other := range []*kumav1alpha1.MeshService{theirs, whole} {
 		if of := HeadlessService(other, onKubernetes); of != "" {
 			t.Errorf("%s is taken for a pod of %s", other.Name, of)
@@ -197,7 +221,7 @@ func TestProtocolOf(t *testing.T) {
 
 func TestGenerated(t *testing.T) {
 	mine := func() *kumav1alpha1.MeshService {
-		return MeshServicesOf(makeService("cart", tcp("", 80, intstr.FromInt32(80))), injected(), nil, onKubernetes)[0]
+		return MeshServicesOf(makeService("cart", tcp("", 80, intstr.FromInt32(80))), injected(), nil, nil, onKubernetes)[0]
 	}
 	for name, how := range map[string]func(*kumav1alpha1.MeshService){
 		"without the label":     func(m *kumav1alpha1.MeshService) { delete(m.Labels, kumav1alpha1.LabelManagedBy) },

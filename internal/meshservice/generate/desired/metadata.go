@@ -24,6 +24,13 @@ func RecordLabels(object metav1.Object) {
 	object.SetAnnotations(annotations)
 }
 
+// IsApplied says whether Fairlead has written a generated resource, rather than only taken it over from another control plane. One
+// that Fairlead has not written is never deleted: Fairlead might not generate the same again.
+func IsApplied(object metav1.Object) bool {
+	_, recorded := object.GetAnnotations()[annotationLabels]
+	return recorded
+}
+
 // MergeMetadata merges the desired metadata into a copy of the existing one. Labels and annotations of others stay.
 func MergeMetadata(there, want metav1.Object) {
 	labels, annotations := maps.Clone(there.GetLabels()), maps.Clone(there.GetAnnotations())
