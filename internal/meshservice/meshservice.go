@@ -40,6 +40,8 @@ func Caches() []client.Object { return []client.Object{&kumav1alpha1.Mesh{}} }
 // RBAC beyond that of generate and consumers.
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=meshes.kuma.io;meshconsumerslices.fairlead.dev;meshservingreports.fairlead.dev;dataplanes.kuma.io;zoneingresses.kuma.io;meshservices.kuma.io;meshmultizoneservices.kuma.io;hostnamegenerators.kuma.io;meshtimeouts.kuma.io;meshretries.kuma.io;meshcircuitbreakers.kuma.io;meshloadbalancingstrategies.kuma.io;meshhttproutes.kuma.io;meshtcproutes.kuma.io,verbs=get;create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=kuma-cp-leader,verbs=list;watch
+// Patched when they are taken over from a Kuma control plane.
+// +kubebuilder:rbac:groups=kuma.io,resources=dataplanes;meshservices,verbs=patch
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=kuma.io,resources=meshes/status,verbs=patch
 

@@ -2,14 +2,16 @@ package foreign
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Generated tells objects that a system generates from others from those that users write: Fairlead keeps what it generates, and
@@ -22,7 +24,7 @@ type Generated struct {
 }
 
 // isTheirs tells whether the system has generated an object.
-func (g Generated) isTheirs(object *unstructured.Unstructured, managers []string) bool {
+func (g Generated) isTheirs(object metav1.Object, managers []string) bool {
 	owner := metav1.GetControllerOf(object)
 	if by := object.GetLabels()[g.Label]; owner == nil || !slices.Contains(g.Owners, owner.Kind) || by != "" && by != g.Theirs {
 		return false
@@ -48,34 +50,42 @@ func (r *Reporter) ClaimGenerated(ctx context.Context, system System) error {
 }
 
 func (r *Reporter) claimGenerated(ctx context.Context, system System, resource schema.GroupVersionResource) error {
+	var errs []error
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
-		list, err := r.objects.Resource(resource).List(ctx, options)
-		if apierrors.IsNotFound(err) {
-			return nil
+		list, err := r.metadata.Resource(resource).List(ctx, options)
+		if err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("list %s: %w", resource.GroupResource(), err))
 		}
 		if err != nil {
-			return fmt.Errorf("list %s: %w", resource.GroupResource(), err)
+			return errors.Join(errs...)
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
 			if !system.Generated.isTheirs(object, system.Managers) {
 				continue
 			}
-			labels := object.GetLabels()
-			if labels == nil {
-				labels = map[string]string{}
+			if err := r.claimObject(ctx, system, resource, object); err != nil {
+				errs = append(errs, fmt.Errorf("take over %s %s/%s: %w", resource.Resource, object.Namespace, object.Name, err))
 			}
-			labels[system.Generated.Label] = system.Generated.Ours
-			object.SetLabels(labels)
-			_, err := r.objects.Resource(resource).Namespace(object.GetNamespace()).Update(ctx, object, metav1.UpdateOptions{FieldManager: FieldOwner})
-			if err != nil && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("take over %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
-			}
-			r.log.Info("taken over what another controller has generated", "passage", system.Passage, "kind", object.GetKind(), "namespace", object.GetNamespace(), "name", object.GetName())
 		}
-		if options.Continue = list.GetContinue(); options.Continue == "" {
-			return nil
+		if options.Continue = list.Continue; options.Continue == "" {
+			return errors.Join(errs...)
 		}
 	}
+}
+
+func (r *Reporter) claimObject(ctx context.Context, system System, resource schema.GroupVersionResource, object *metav1.PartialObjectMetadata) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": object.ResourceVersion, "labels": map[string]any{system.Generated.Label: system.Generated.Ours},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = r.metadata.Resource(resource).Namespace(object.Namespace).Patch(ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldOwner})
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.log.Info("taken over what another controller has generated", "passage", system.Passage, "resource", resource.Resource, "namespace", object.Namespace, "name", object.Name)
+	return nil
 }
