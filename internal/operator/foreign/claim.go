@@ -7,26 +7,25 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Generated tells objects that a system generates from others from those that users write: Fairlead keeps what it generates, and
 // leaves the rest alone.
 type Generated struct {
-	// Owners are the kinds that objects are generated from.
-	Owners []string
 	// Label says who generates an object: without it, or with the value Theirs, the system does, and with Ours, Fairlead.
 	Label, Theirs, Ours string
 }
 
-// isTheirs tells whether the system has generated an object.
-func (g Generated) isTheirs(object metav1.Object, managers []string) bool {
-	owner := metav1.GetControllerOf(object)
-	if by := object.GetLabels()[g.Label]; owner == nil || !slices.Contains(g.Owners, owner.Kind) || by != "" && by != g.Theirs {
+// isTheirs tells whether the system has generated an object of a kind.
+func (g Generated) isTheirs(object metav1.Object, kind Kind, managers []string) bool {
+	if by := object.GetLabels()[g.Label]; kind.generatedFrom(object) < 0 || by != "" && by != g.Theirs {
 		return false
 	}
 	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
@@ -34,22 +33,38 @@ func (g Generated) isTheirs(object metav1.Object, managers []string) bool {
 	})
 }
 
+// generatedFrom is which owner reference is to what an object was generated from, and -1 if none is, or if an owner of another kind
+// controls the object.
+func (k Kind) generatedFrom(object metav1.Object) int {
+	owners := object.GetOwnerReferences()
+	isSource := func(owner metav1.OwnerReference) bool {
+		return k.GeneratedFrom != "" && owner.Kind == k.GeneratedFrom && owner.APIVersion == corev1.SchemeGroupVersion.String()
+	}
+	if controls := slices.IndexFunc(owners, func(owner metav1.OwnerReference) bool { return ptr.Deref(owner.Controller, false) }); controls >= 0 {
+		if !isSource(owners[controls]) {
+			return -1
+		}
+		return controls
+	}
+	return slices.IndexFunc(owners, isSource)
+}
+
 // ClaimGenerated has Fairlead keep what a system has generated whose passage is taken over. Otherwise it would stay as it is, while
 // what it was generated from changes.
 func (r *Reporter) ClaimGenerated(ctx context.Context, system System) error {
 	var errs []error
 	for _, kind := range system.Kinds {
-		if system.Generated == nil || kind.Starts {
+		if system.Generated == nil || kind.GeneratedFrom == "" {
 			continue
 		}
 		for _, version := range kind.Versions {
-			errs = append(errs, r.claimGenerated(ctx, system, kind.WithVersion(version)))
+			errs = append(errs, r.claimGenerated(ctx, system, kind, kind.WithVersion(version)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (r *Reporter) claimGenerated(ctx context.Context, system System, resource schema.GroupVersionResource) error {
+func (r *Reporter) claimGenerated(ctx context.Context, system System, kind Kind, resource schema.GroupVersionResource) error {
 	var errs []error
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
@@ -62,10 +77,10 @@ func (r *Reporter) claimGenerated(ctx context.Context, system System, resource s
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			if !system.Generated.isTheirs(object, system.Managers) {
+			if !system.Generated.isTheirs(object, kind, system.Managers) {
 				continue
 			}
-			if err := r.claimObject(ctx, system, resource, object); err != nil {
+			if err := r.claimObject(ctx, system, kind, resource, object); err != nil {
 				errs = append(errs, fmt.Errorf("take over %s %s/%s: %w", resource.Resource, object.Namespace, object.Name, err))
 			}
 		}
@@ -75,10 +90,16 @@ func (r *Reporter) claimGenerated(ctx context.Context, system System, resource s
 	}
 }
 
-func (r *Reporter) claimObject(ctx context.Context, system System, resource schema.GroupVersionResource, object *metav1.PartialObjectMetadata) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": object.ResourceVersion, "labels": map[string]any{system.Generated.Label: system.Generated.Ours},
-	}})
+// claimObject says on an object that Fairlead generates it, and from what: the controllers of Fairlead go by the owner that controls
+// an object, and others may have set an owner that does not.
+func (r *Reporter) claimObject(ctx context.Context, system System, kind Kind, resource schema.GroupVersionResource, object *metav1.PartialObjectMetadata) error {
+	changes := map[string]any{"resourceVersion": object.ResourceVersion, "labels": map[string]any{system.Generated.Label: system.Generated.Ours}}
+	if metav1.GetControllerOf(object) == nil {
+		owners := slices.Clone(object.OwnerReferences)
+		owners[kind.generatedFrom(object)].Controller = ptr.To(true)
+		changes["ownerReferences"] = owners
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": changes})
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,8 @@ type Kind struct {
 	// Tenants holds for a kind that tenants may write in their namespaces. Of its objects only the status is heeded, which they may
 	// not write: nobody can hold a passage by pretending to be another controller.
 	Tenants bool
+	// GeneratedFrom is the kind of Kubernetes from whose objects the system generates those of this kind, if it does.
+	GeneratedFrom string
 }
 
 // System is software whose controllers act on the kinds of a passage, and what tells that it is, or was, there.
@@ -113,11 +115,11 @@ func Systems() []System {
 			Labels:      []Label{{"app", []string{"kuma-control-plane", "kong-mesh-control-plane"}}},
 			Images:      []string{"kuma-cp"},
 			Managers:    []string{"kuma-cp"},
-			Generated:   &Generated{Owners: []string{"Pod", "Service"}, Label: kumav1alpha1.LabelManagedBy, Theirs: "k8s-controller", Ours: kumav1alpha1.ManagedBy},
+			Generated:   &Generated{Label: kumav1alpha1.LabelManagedBy, Theirs: "k8s-controller", Ours: kumav1alpha1.ManagedBy},
 			Kinds: []Kind{
 				kind("kuma.io", "meshes", "Mesh", true, "v1alpha1"),
-				kind("kuma.io", "meshservices", "MeshService", false, "v1alpha1").ofTenants(),
-				kind("kuma.io", "dataplanes", "Dataplane", false, "v1alpha1").ofTenants(),
+				kind("kuma.io", "meshservices", "MeshService", false, "v1alpha1").ofTenants().generatedFromEach("Service"),
+				kind("kuma.io", "dataplanes", "Dataplane", false, "v1alpha1").ofTenants().generatedFromEach("Pod"),
 			},
 		},
 	}
@@ -129,6 +131,11 @@ func kind(group, resource, name string, starts bool, versions ...string) Kind {
 
 func (k Kind) ofTenants() Kind {
 	k.Tenants = true
+	return k
+}
+
+func (k Kind) generatedFromEach(kind string) Kind {
+	k.GeneratedFrom = kind
 	return k
 }
 

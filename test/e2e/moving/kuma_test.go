@@ -31,7 +31,7 @@ func meshWithoutStatus(crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// TestMoveFromKuma: a mesh in which a Service with two pods has a MeshService.
+// TestMoveFromKuma: a mesh in which a Service with two pods has a MeshService, and a headless one has one for its pod.
 func TestMoveFromKuma(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "cluster", "meshservice")
@@ -50,6 +50,12 @@ func TestMoveFromKuma(t *testing.T) {
 		text := strings.NewReplacer("POD", pod.Name, "UID", string(pod.UID), "ADDRESS", pod.Status.PodIP).Replace(read(t, "kuma-dataplane.yaml"))
 		w.applyText(t, []byte(text), "kuma-cp")
 	}
+	headless := w.applyText(t, []byte(read(t, "kuma-headless.yaml")), "kuma-cp")
+	w.servingPods(t, "data", 1)
+	for _, pod := range w.pods(t, "data") {
+		text := strings.NewReplacer("POD", pod.Name, "UID", string(pod.UID), "ADDRESS", pod.Status.PodIP).Replace(read(t, "kuma-headless-pod.yaml"))
+		w.applyText(t, []byte(text), "kuma-cp", headless...)
+	}
 
 	w.serving(t, "kuma-system/kuma-control-plane")
 	m := move{world: w, passage: "meshservice", system: "Kuma control plane", other: w.deployed("kuma-system/kuma-control-plane"), flags: []string{"--mesh-zone=default", "--mesh-namespace=kuma-system"}}
@@ -64,6 +70,7 @@ func TestMoveFromKuma(t *testing.T) {
 	m.takesOver(t)
 	m.generated(t, 80)
 	unchanged(t, before, m.running(t, m.other.namespace))
+	m.keepsHeadless(t)
 	unchanged(t, uids, m.meshUIDs(t))
 	m.checkSays(t, "ok")
 	saysOf(t, serving, "msg=ready")
@@ -154,6 +161,53 @@ func (w world) pods(t *testing.T, namespace string) []corev1.Pod {
 		t.Fatal(err)
 	}
 	return list.Items
+}
+
+// servingPods waits until a namespace has so many pods that are ready.
+func (w world) servingPods(t *testing.T, namespace string, count int) {
+	t.Helper()
+	wait.Until(t, func(ctx context.Context) error {
+		list := &corev1.PodList{}
+		if err := w.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		ready := 0
+		for _, pod := range list.Items {
+			for _, c := range pod.Status.Conditions {
+				if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pod.Status.PodIP != "" {
+					ready++
+				}
+			}
+		}
+		if ready != count {
+			return fmt.Errorf("%d of %d pods are ready in %s", ready, count, namespace)
+		}
+		return nil
+	})
+}
+
+// keepsHeadless waits until Fairlead keeps the MeshService of the pod of the headless Service.
+func (w world) keepsHeadless(t *testing.T) {
+	t.Helper()
+	for _, pod := range w.pods(t, "data") {
+		key := metav1.ObjectMeta{Namespace: "data", Name: pod.Name + "-6d8b4c"}
+		harness.WaitFor(t, w, &kumav1alpha1.MeshService{ObjectMeta: key}, func(live *kumav1alpha1.MeshService) error {
+			if live.Status.ObservedGeneration != live.Generation || live.Status.DataplaneProxies.Total != 1 || !writtenBy(live, "fairlead/meshservice") || metav1.GetControllerOf(live) == nil {
+				return fmt.Errorf("status %+v, labels %v, owners %+v", live.Status, live.Labels, live.OwnerReferences)
+			}
+			return nil
+		})
+	}
+	wait.Until(t, func(ctx context.Context) error {
+		list := &kumav1alpha1.MeshServiceList{}
+		if err := w.List(ctx, list, client.InNamespace("data")); err != nil {
+			return err
+		}
+		if len(list.Items) != 1 {
+			return fmt.Errorf("%d MeshServices of one pod", len(list.Items))
+		}
+		return nil
+	})
 }
 
 // meshUIDs are the objects of the mesh.
