@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/internal/operator/foreign"
@@ -36,6 +37,14 @@ type passageHold struct {
 
 func (h passageHold) message() string { return h.decision.Message(h.system) }
 
+// holdReporter says on objects that a passage holds, and takes over what the other controller has left.
+type holdReporter interface {
+	Held(ctx context.Context, system foreign.System, message, action string) error
+	Released(ctx context.Context, system foreign.System) error
+	ReleaseFinalizers(ctx context.Context, system foreign.System) error
+	ClaimGenerated(ctx context.Context, system foreign.System) error
+}
+
 // passageHolds knows which passages hold because of controllers of others.
 type passageHolds struct {
 	passages []Passage
@@ -43,7 +52,9 @@ type passageHolds struct {
 	log      logr.Logger
 
 	observers map[string]*foreign.Observer
-	reporter  *foreign.Reporter
+	reporter  holdReporter
+	// interval between two looks, and between two attempts at what has failed.
+	interval time.Duration
 	// unknown is what could not be read, by passage, as it was logged last.
 	unknown map[string][]string
 
@@ -52,7 +63,7 @@ type passageHolds struct {
 }
 
 func newPassageHolds(ctx context.Context, config *rest.Config, passages []Passage, takeOver []string, log logr.Logger) (*passageHolds, error) {
-	h := &passageHolds{passages: passages, takeOver: takeOver, log: log, observers: map[string]*foreign.Observer{}, unknown: map[string][]string{}}
+	h := &passageHolds{passages: passages, takeOver: takeOver, log: log, interval: foreignInterval, observers: map[string]*foreign.Observer{}, unknown: map[string][]string{}}
 	for _, p := range passages {
 		observer, err := foreign.NewObserver(config, foreign.Of(p.Name), p.CRDs)
 		if err != nil {
@@ -164,32 +175,45 @@ func (h *passageHolds) report(ctx context.Context, held []passageHold) {
 	}
 }
 
-// begin prepares the passages that go on. What fails is tried again until the context ends: what is deleted may wait for it.
+// begin removes from objects that the passages hold, which go on now. What fails is tried again until the context ends.
 func (h *passageHolds) begin(ctx context.Context, free []Passage) {
-	failed := free
-	for {
-		failed = slices.DeleteFunc(slices.Clone(failed), func(p Passage) bool { return h.beginPassage(ctx, p) })
-		if len(failed) == 0 || ctx.Err() != nil {
+	h.retryEach(ctx, free, "cannot remove what says that the passage holds; trying again", func(ctx context.Context, p Passage) error {
+		return h.reporter.Released(ctx, foreign.Of(p.Name))
+	})
+}
+
+// takeOverLeft takes over what the other controllers of these passages have left, on the replica that leads. What fails is tried again
+// until the context ends: what is deleted may wait for it.
+func (h *passageHolds) takeOverLeft(passages []Passage) manager.RunnableFunc {
+	mine := slices.DeleteFunc(slices.Clone(passages), func(p Passage) bool { return !slices.Contains(h.takeOver, p.Name) })
+	return func(ctx context.Context) error {
+		h.retryEach(ctx, mine, "cannot take over all that the other controller has left; trying again", func(ctx context.Context, p Passage) error {
+			system := foreign.Of(p.Name)
+			return errors.Join(h.reporter.ReleaseFinalizers(ctx, system), h.reporter.ClaimGenerated(ctx, system))
+		})
+		return nil
+	}
+}
+
+// retryEach does something for each passage until that has succeeded or the context ends.
+func (h *passageHolds) retryEach(ctx context.Context, passages []Passage, failure string, do func(context.Context, Passage) error) {
+	for failed := passages; ; {
+		failed = slices.DeleteFunc(slices.Clone(failed), func(p Passage) bool {
+			err := do(ctx, p)
+			if err != nil && ctx.Err() == nil {
+				h.log.Info(failure, "passage", p.Name, "error", err.Error())
+			}
+			return err == nil
+		})
+		if len(failed) == 0 {
 			return
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(foreignInterval):
+			return
+		case <-time.After(h.interval):
 		}
 	}
-}
-
-// beginPassage tells whether nothing is left to do for a passage.
-func (h *passageHolds) beginPassage(ctx context.Context, p Passage) bool {
-	system := foreign.Of(p.Name)
-	err := h.reporter.Released(ctx, system)
-	if slices.Contains(h.takeOver, p.Name) {
-		err = errors.Join(err, h.reporter.ReleaseFinalizers(ctx, system), h.reporter.ClaimGenerated(ctx, system))
-	}
-	if err != nil && ctx.Err() == nil {
-		h.log.Info("cannot remove what says that the passage holds, or take over what the other controller has left; trying again", "passage", p.Name, "error", err.Error())
-	}
-	return err == nil
 }
 
 // awaitChange returns when other passages than these are free.
@@ -198,7 +222,7 @@ func (h *passageHolds) awaitChange(ctx context.Context, free []Passage) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(foreignInterval):
+		case <-time.After(h.interval):
 		}
 		every := foreignOtherwise
 		if len(free) < len(h.passages) {
@@ -263,7 +287,7 @@ func runRound(ctx context.Context, free []Passage, restConfig *rest.Config, opti
 			<-ctx.Done()
 			return nil
 		}
-		return runPassages(ctx, group, restConfig, options, free, ready, monitor, log)
+		return runPassages(ctx, group, restConfig, options, free, holds, ready, monitor, log)
 	})
 	return group.Wait()
 }

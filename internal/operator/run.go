@@ -96,7 +96,7 @@ func clientConfig(given *rest.Config) *rest.Config {
 // runPassages starts everything in an order in which nothing waits for what comes later: the certificate, the webhooks
 // that present it, the CRDs that name the webhooks, and the caches that need the objects of these CRDs.
 func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Config, options Options, passages []Passage,
-	ready *readiness, monitor *leaseMonitor, log logr.Logger,
+	holds *passageHolds, ready *readiness, monitor *leaseMonitor, log logr.Logger,
 ) error {
 	hooks := newWebhooks(restConfig, options, passages, log)
 	if hooks != nil {
@@ -128,6 +128,9 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 		if err := mgr.Add(migrateStored(restConfig, names, log)); err != nil {
 			return err
 		}
+	}
+	if err := mgr.Add(holds.takeOverLeft(passages)); err != nil {
+		return err
 	}
 	ready.waitingFor("the kinds of the passages to be served")
 	early, err := setUp(ctx, mgr, scheme, options, passages, hooks, log)
