@@ -56,14 +56,14 @@ type passageHolds struct {
 	// interval between two looks, and between two attempts at what has failed.
 	interval time.Duration
 	// unknown is what could not be read, by passage, as it was logged last.
-	unknown map[string][]string
+	unknown map[string][]foreign.Unknown
 
 	mu   sync.Mutex
 	held []passageHold
 }
 
 func newPassageHolds(ctx context.Context, config *rest.Config, passages []Passage, takeOver []string, log logr.Logger) (*passageHolds, error) {
-	h := &passageHolds{passages: passages, takeOver: takeOver, log: log, interval: foreignInterval, observers: map[string]*foreign.Observer{}, unknown: map[string][]string{}}
+	h := &passageHolds{passages: passages, takeOver: takeOver, log: log, interval: foreignInterval, observers: map[string]*foreign.Observer{}, unknown: map[string][]foreign.Unknown{}}
 	for _, p := range passages {
 		observer, err := foreign.NewObserver(config, foreign.Of(p.Name), p.CRDs)
 		if err != nil {
@@ -126,24 +126,27 @@ func (h *passageHolds) look(ctx context.Context, objects bool) error {
 // watch starts the watches that later looks read, unless the operator may not list what they are about.
 func (h *passageHolds) watch(ctx context.Context) {
 	for name, observer := range h.observers {
-		hidden := func(what string) bool {
-			return strings.HasPrefix(what, "Deployments") || strings.HasPrefix(what, "Leases")
-		}
-		if !slices.ContainsFunc(h.unknown[name], hidden) {
+		if !slices.ContainsFunc(h.unknown[name], foreign.Unknown.IsOfControllers) {
 			observer.Watch(ctx)
 		}
 	}
 }
 
-// logUnknown says once what the operator may not read: another controller may act unseen.
-func (h *passageHolds) logUnknown(passage string, unknown []string) {
-	if slices.Equal(unknown, h.unknown[passage]) {
-		return
+// unknownTexts say what to do about a kind that cannot be read: another controller may act unseen.
+var unknownTexts = map[foreign.UnknownCause]string{
+	foreign.Forbidden: "cannot see whether a controller of another system acts: let the operator read this kind, as the chart does",
+	foreign.Failed:    "cannot see whether a controller of another system acts: the API server cannot read this kind",
+}
+
+// logUnknown says once of each kind why it cannot be read.
+func (h *passageHolds) logUnknown(passage string, unknown []foreign.Unknown) {
+	for _, u := range unknown {
+		same := func(logged foreign.Unknown) bool { return logged.Kind == u.Kind && logged.Cause == u.Cause }
+		if !slices.ContainsFunc(h.unknown[passage], same) {
+			h.log.Info(unknownTexts[u.Cause], "passage", passage, "kind", u.Kind, "error", u.Err)
+		}
 	}
 	h.unknown[passage] = unknown
-	if len(unknown) > 0 {
-		h.log.Info("cannot see whether a controller of another system acts: let the operator read this, as the chart does", "passage", passage, "unknown", strings.Join(unknown, "; "))
-	}
 }
 
 // logChanges tells whether there were any.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead/fairlead/internal/operator/foreign"
@@ -84,5 +86,27 @@ func TestTakesOverWhileLeading(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"finalizers meshservice", "claim meshservice", "finalizers meshservice", "claim meshservice"}, reporter.recorded()); diff != "" {
 		t.Errorf("while it leads: %s", diff)
+	}
+}
+
+// TestLogUnknown: each kind that cannot be read is logged once, with advice that fits.
+func TestLogUnknown(t *testing.T) {
+	var lines []string
+	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	h := &passageHolds{log: log, unknown: map[string][]foreign.Unknown{}}
+	forbidden := foreign.Unknown{Kind: "Lease", Cause: foreign.Forbidden, Err: "leases is forbidden"}
+	failed := foreign.Unknown{Kind: "Materialize", Cause: foreign.Failed, Err: "conversion webhook failed, attempt 1"}
+	again := failed
+	again.Err = "conversion webhook failed, attempt 2"
+	for _, unknown := range [][]foreign.Unknown{{forbidden, failed}, {forbidden, again}, {failed, forbidden}} {
+		h.logUnknown("rollout", unknown)
+	}
+	if len(lines) != 2 || !strings.Contains(lines[0], "let the operator read") || strings.Contains(lines[1], "let the operator read") {
+		t.Fatalf("logged %q", lines)
+	}
+	h.logUnknown("rollout", nil)
+	h.logUnknown("rollout", []foreign.Unknown{failed})
+	if len(lines) != 3 {
+		t.Errorf("what cannot be read again is not logged: %q", lines)
 	}
 }

@@ -183,7 +183,7 @@ func judgeForeign(other Foreign, now time.Time) Line {
 	case decision.Hold:
 		line.State, line.Message, line.Action = Failed, "ForeignController: "+decision.Message(other.System), decision.Action
 	case len(other.Observed.Unknown) > 0:
-		line.State, line.Message = Unknown, other.Observed.Unknown[0]
+		line.State, line.Message = Unknown, other.Observed.Unknown[0].String()
 	case len(decision.Seen) > 0:
 		line.Message = decision.Message(other.System) + "; Fairlead takes over"
 	}

@@ -105,6 +105,11 @@ func (o *Observer) Observe(ctx context.Context) (Observed, error) {
 func (o *Observer) ObserveControllers(ctx context.Context) (Observed, error) {
 	seen, err := o.observeControllers(ctx)
 	seen.Objects, seen.CRDs = o.before.Objects, o.before.CRDs
+	for _, u := range o.before.Unknown {
+		if !u.IsOfControllers() {
+			seen.Unknown = append(seen.Unknown, u)
+		}
+	}
 	return seen, err
 }
 
@@ -118,7 +123,7 @@ func (o *Observer) observeControllers(ctx context.Context) (Observed, error) {
 
 func (o *Observer) observeDeployments(ctx context.Context, seen *Observed) error {
 	all, err := o.listDeployments(ctx)
-	if err = unknown(seen, "Deployments", err); err != nil {
+	if err = unknown(seen, kindDeployment, err); err != nil {
 		return fmt.Errorf("list Deployments: %w", err)
 	}
 	for _, d := range all {
@@ -249,7 +254,7 @@ func imagesOf(d *appsv1.Deployment) []string {
 
 func (o *Observer) observeLeases(ctx context.Context, seen *Observed) error {
 	all, err := o.listLeases(ctx)
-	if err = unknown(seen, "Leases", err); err != nil {
+	if err = unknown(seen, kindLease, err); err != nil {
 		return fmt.Errorf("list Leases: %w", err)
 	}
 	for _, lease := range all {
@@ -304,10 +309,10 @@ func (o *Observer) observeObjects(ctx context.Context, seen *Observed) error {
 		list, err := o.listKind(ctx, kind)
 		if apierrors.IsInternalError(err) {
 			// The webhook that converts these objects may be that of this very operator.
-			seen.Unknown = append(seen.Unknown, kind.Kind+"s: "+err.Error())
+			seen.Unknown = append(seen.Unknown, Unknown{kind.Kind, Failed, err.Error()})
 			continue
 		}
-		if err := unknown(seen, kind.Kind+"s", err); err != nil {
+		if err := unknown(seen, kind.Kind, err); err != nil {
 			return fmt.Errorf("list %s: %w", kind.GroupResource, err)
 		}
 		if list == nil {
@@ -365,7 +370,7 @@ func (o *Observer) observeCRDs(ctx context.Context, seen *Observed) error {
 		if apierrors.IsNotFound(err) {
 			continue
 		}
-		if err := unknown(seen, "CustomResourceDefinitions", err); err != nil {
+		if err := unknown(seen, kindCRD, err); err != nil {
 			return fmt.Errorf("get CRD %s: %w", name, err)
 		}
 		if err != nil {
@@ -403,12 +408,12 @@ func (o *Observer) ownerOf(crd *metav1.PartialObjectMetadata) string {
 }
 
 // unknown notes what the operator may not read, and returns other errors, but for that of a kind that is not served.
-func unknown(seen *Observed, what string, err error) error {
+func unknown(seen *Observed, kind string, err error) error {
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
 	if apierrors.IsForbidden(err) {
-		seen.Unknown = append(seen.Unknown, what+": "+err.Error())
+		seen.Unknown = append(seen.Unknown, Unknown{kind, Forbidden, err.Error()})
 		return nil
 	}
 	return err

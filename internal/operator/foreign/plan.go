@@ -19,9 +19,39 @@ type Observed struct {
 	Leases      []Lease
 	Objects     []Object
 	CRDs        []CRD
-	// Unknown are what could not be read, each with why.
-	Unknown []string
+	// Unknown are the kinds that could not be read.
+	Unknown []Unknown
 }
+
+// Unknown is a kind that could not be read.
+type Unknown struct {
+	Kind  string
+	Cause UnknownCause
+	Err   string
+}
+
+func (u Unknown) String() string { return u.Kind + ": " + u.Err }
+
+// UnknownCause is why a kind could not be read.
+type UnknownCause string
+
+// The causes.
+const (
+	// Forbidden holds until somebody grants the permission.
+	Forbidden UnknownCause = "Forbidden"
+	// Failed is an error of the server, such as that of a webhook that converts objects.
+	Failed UnknownCause = "Failed"
+)
+
+// The kinds of controllers; others are those of the objects that they write.
+const (
+	kindDeployment = "Deployment"
+	kindLease      = "Lease"
+	kindCRD        = "CustomResourceDefinition"
+)
+
+// IsOfControllers tells whether the kind is one by which controllers are seen, rather than what they have written.
+func (u Unknown) IsOfControllers() bool { return u.Kind == kindDeployment || u.Kind == kindLease }
 
 // Deployment of the controllers of a system.
 type Deployment struct {

@@ -57,8 +57,8 @@ func TestDecide(t *testing.T) {
 		"its CRD, to be taken over":               {owned, true, false, false, nil},
 		"its CRD, and it runs, to be taken over":  {Observed{Deployments: running.Deployments, CRDs: owned.CRDs}, true, true, true, []string{"scale Deployment"}},
 		"a message is bounded":                    {objects(waits, waits, waits, waits, waits), false, true, false, []string{"and 2 more"}},
-		"one that cannot be read holds nothing":   {Observed{Unknown: []string{"Leases: forbidden"}}, false, false, false, nil},
-		"what is unknown hides not what is known": {Observed{Unknown: []string{"Leases: forbidden"}, Deployments: running.Deployments}, false, true, true, nil},
+		"one that cannot be read holds nothing":   {Observed{Unknown: []Unknown{{"Lease", Forbidden, "no"}}}, false, false, false, nil},
+		"what is unknown hides not what is known": {Observed{Unknown: []Unknown{{"Lease", Forbidden, "no"}}, Deployments: running.Deployments}, false, true, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Of("revision")

@@ -1,0 +1,68 @@
+package foreign
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// observed is a cluster without Deployments and Leases, in which an Istio was written by a Sail Operator.
+type observed struct {
+	*Observer
+	// failures are the errors of lists, by resource.
+	failures map[string]error
+}
+
+func observe(t *testing.T) observed {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	objects := metadatafake.NewSimpleMetadataClient(scheme, &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "sailoperator.io/v1", Kind: "Istio"},
+		ObjectMeta: metav1.ObjectMeta{Name: "default", Finalizers: []string{"sailoperator.io/sail-operator"}},
+	})
+	clients := fake.NewClientset()
+	o := observed{&Observer{
+		System: Of("revision"), CRDs: []string{"istios.sailoperator.io"}, Now: func() time.Time { return now }, renewals: map[string]renewal{},
+		deployments: clients.AppsV1(), leases: clients.CoordinationV1(), reviews: clients.AuthorizationV1().SubjectAccessReviews(), metadata: objects,
+	}, map[string]error{}}
+	fail := func(action clienttesting.Action) (bool, runtime.Object, error) {
+		err := o.failures[action.GetResource().Resource]
+		return err != nil, nil, err
+	}
+	objects.PrependReactor("*", "*", fail)
+	clients.PrependReactor("list", "*", fail)
+	return o
+}
+
+func resourceOf(name string) schema.GroupResource {
+	return schema.GroupResource{Group: "sailoperator.io", Resource: name}
+}
+
+// TestUnknownStays: between two looks at everything, what could not be read at the last one is as unknown as it was.
+func TestUnknownStays(t *testing.T) {
+	o := observe(t)
+	o.failures["istios"] = apierrors.NewForbidden(resourceOf("istios"), "", nil)
+	o.failures["leases"] = apierrors.NewForbidden(resourceOf("leases"), "", nil)
+	full, err := o.Observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, err := o.ObserveControllers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(full.Unknown, short.Unknown); diff != "" || len(full.Unknown) != 2 {
+		t.Errorf("unknown are %v: %s", full.Unknown, diff)
+	}
+}
