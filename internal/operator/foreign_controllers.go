@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -37,6 +38,13 @@ type passageHold struct {
 
 func (h passageHold) message() string { return h.decision.Message(h.system) }
 
+// observer looks for the controllers of another system.
+type observer interface {
+	Observe(ctx context.Context) (foreign.Observed, error)
+	ObserveControllers(ctx context.Context) (foreign.Observed, error)
+	Watch(ctx context.Context)
+}
+
 // holdReporter says on objects that a passage holds, and takes over what the other controller has left.
 type holdReporter interface {
 	Held(ctx context.Context, system foreign.System, message, action string) error
@@ -51,25 +59,30 @@ type passageHolds struct {
 	takeOver []string
 	log      logr.Logger
 
-	observers map[string]*foreign.Observer
+	observers map[string]observer
 	reporter  holdReporter
 	// interval between two looks, and between two attempts at what has failed.
 	interval time.Duration
 	// unknown is what could not be read, by passage, as it was logged last.
 	unknown map[string][]foreign.Unknown
+	// unsure are the passages of which not everything could be read at the last look.
+	unsure map[string]bool
 
 	mu   sync.Mutex
 	held []passageHold
+	// waiting are the passages of which it is not known yet whether they hold.
+	waiting map[string]bool
 }
 
 func newPassageHolds(ctx context.Context, config *rest.Config, passages []Passage, takeOver []string, log logr.Logger) (*passageHolds, error) {
-	h := &passageHolds{passages: passages, takeOver: takeOver, log: log, interval: foreignInterval, observers: map[string]*foreign.Observer{}, unknown: map[string][]foreign.Unknown{}}
+	h := &passageHolds{passages: passages, takeOver: takeOver, log: log, interval: foreignInterval, observers: map[string]observer{}, unknown: map[string][]foreign.Unknown{},
+		unsure: map[string]bool{}, waiting: map[string]bool{}}
 	for _, p := range passages {
 		observer, err := foreign.NewObserver(config, foreign.Of(p.Name), p.CRDs)
 		if err != nil {
 			return nil, err
 		}
-		h.observers[p.Name] = observer
+		h.observers[p.Name], h.waiting[p.Name] = observer, true
 	}
 	var err error
 	h.reporter, err = foreign.NewReporter(ctx, config, log)
@@ -86,47 +99,76 @@ func (h *passageHolds) current() []passageHold {
 	return slices.Clone(h.held)
 }
 
-// free are the passages that do not hold.
+// free are the passages that do not hold, and of which that is known.
 func (h *passageHolds) free() []Passage {
-	held := h.current()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(h.passages), func(p Passage) bool {
-		return slices.ContainsFunc(held, func(hold passageHold) bool { return hold.passage == p.Name })
+		return h.waiting[p.Name] || findHold(h.held, p.Name) != nil
 	})
 }
 
-// look decides for every passage anew.
+func findHold(holds []passageHold, passage string) *passageHold {
+	if i := slices.IndexFunc(holds, func(hold passageHold) bool { return hold.passage == passage }); i >= 0 {
+		return &holds[i]
+	}
+	return nil
+}
+
+// look decides for every passage anew. A passage of which not everything can be read goes on as it was, and waits if nothing is
+// known of it yet, unless a controller is seen that acts.
 func (h *passageHolds) look(ctx context.Context, objects bool) error {
 	var held []passageHold
+	var decided []string
+	var errs []error
+	before := h.current()
 	for _, p := range h.passages {
-		observer := h.observers[p.Name]
-		observe := observer.Observe
-		if !objects {
-			observe = observer.ObserveControllers
-		}
-		seen, err := observe(ctx)
+		system := foreign.Of(p.Name)
+		seen, err := h.observe(ctx, p, objects)
 		if err != nil {
-			return fmt.Errorf("passage %s: %w", p.Name, err)
+			errs = append(errs, fmt.Errorf("passage %s: %w", p.Name, err))
+		} else {
+			h.logUnknown(p.Name, seen.Unknown)
 		}
-		h.logUnknown(p.Name, seen.Unknown)
-		decision := foreign.Decide(observer.System, seen, slices.Contains(h.takeOver, p.Name), time.Now())
-		if decision.Hold {
-			held = append(held, passageHold{p.Name, observer.System, decision})
+		decision := foreign.Decide(system, seen, slices.Contains(h.takeOver, p.Name), time.Now())
+		h.unsure[p.Name] = err != nil || seen.IsUnavailable()
+		switch last := findHold(before, p.Name); {
+		case h.unsure[p.Name] && !decision.Acts:
+			if last != nil {
+				held = append(held, *last)
+			}
+			continue
+		case decision.Hold:
+			held = append(held, passageHold{p.Name, system, decision})
 		}
+		decided = append(decided, p.Name)
 	}
-	changed := h.logChanges(h.current(), held)
+	changed := h.logChanges(before, held)
 	h.mu.Lock()
 	h.held = held
+	for _, name := range decided {
+		delete(h.waiting, name)
+	}
 	h.mu.Unlock()
 	if objects || changed {
 		h.report(ctx, held)
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// observe looks for the controllers of a passage, and at its objects if that is asked for or if they could not be read last time.
+func (h *passageHolds) observe(ctx context.Context, p Passage, objects bool) (foreign.Observed, error) {
+	if objects || h.unsure[p.Name] {
+		return h.observers[p.Name].Observe(ctx)
+	}
+	return h.observers[p.Name].ObserveControllers(ctx)
 }
 
 // watch starts the watches that later looks read, unless the operator may not list what they are about.
 func (h *passageHolds) watch(ctx context.Context) {
 	for name, observer := range h.observers {
-		if !slices.ContainsFunc(h.unknown[name], foreign.Unknown.IsOfControllers) {
+		forbidden := func(u foreign.Unknown) bool { return u.IsOfControllers() && u.Cause == foreign.Forbidden }
+		if !slices.ContainsFunc(h.unknown[name], forbidden) {
 			observer.Watch(ctx)
 		}
 	}
@@ -135,7 +177,9 @@ func (h *passageHolds) watch(ctx context.Context) {
 // unknownTexts say what to do about a kind that cannot be read: another controller may act unseen.
 var unknownTexts = map[foreign.UnknownCause]string{
 	foreign.Forbidden: "cannot see whether a controller of another system acts: let the operator read this kind, as the chart does",
-	foreign.Failed:    "cannot see whether a controller of another system acts: the API server cannot read this kind",
+	foreign.Unavailable: "cannot see yet whether a controller of another system acts: the API server does not serve this kind now; " +
+		"the passage goes on as it was, and waits if it has not begun",
+	foreign.Failed: "cannot see whether a controller of another system acts: the API server cannot read this kind",
 }
 
 // logUnknown says once of each kind why it cannot be read.
@@ -162,7 +206,7 @@ func (h *passageHolds) logChanges(before, held []passageHold) (changed bool) {
 		}
 	}
 	for _, hold := range before {
-		if !slices.ContainsFunc(held, func(other passageHold) bool { return other.passage == hold.passage }) {
+		if findHold(held, hold.passage) == nil {
 			h.log.Info("passage goes on: no controller of another system acts on its kinds any more", "passage", hold.passage)
 		}
 	}
@@ -295,11 +339,24 @@ func runRound(ctx context.Context, free []Passage, restConfig *rest.Config, opti
 	return group.Wait()
 }
 
-// describe has a line for each passage that holds.
+// undecided are the passages of which it is not known yet whether they hold, none for a process that has no passages.
+func (h *passageHolds) undecided() []string {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(maps.Keys(h.waiting))
+}
+
+// describe has a line for each passage that does not run.
 func (h *passageHolds) describe() string {
 	var text strings.Builder
 	for _, hold := range h.current() {
 		fmt.Fprintf(&text, "passage %s: holds, %s: %s\n", hold.passage, fairlead.ReasonForeignController, hold.message())
+	}
+	for _, name := range h.undecided() {
+		fmt.Fprintf(&text, "passage %s: waits, it is not known yet whether a controller of another system acts: see the log\n", name)
 	}
 	return text.String()
 }

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -64,6 +65,80 @@ func passagesNamed(names ...string) []Passage {
 		all = append(all, Passage{Name: name})
 	}
 	return all
+}
+
+// scriptedObserver sees what a test says.
+type scriptedObserver struct {
+	full, short foreign.Observed
+	err         error
+	fullLooks   int
+}
+
+func (o *scriptedObserver) Observe(context.Context) (foreign.Observed, error) {
+	o.fullLooks++
+	return o.full, o.err
+}
+
+func (o *scriptedObserver) ObserveControllers(context.Context) (foreign.Observed, error) {
+	return o.short, o.err
+}
+
+func (o *scriptedObserver) Watch(context.Context) {}
+
+// holdsOf are those of passages that are observed like this.
+func holdsOf(observers map[string]*scriptedObserver, takeOver ...string) *passageHolds {
+	h := &passageHolds{
+		takeOver: takeOver, log: logr.Discard(), reporter: &recordingReporter{}, interval: time.Nanosecond, observers: map[string]observer{},
+		unknown: map[string][]foreign.Unknown{}, unsure: map[string]bool{}, waiting: map[string]bool{},
+	}
+	for _, name := range slices.Sorted(maps.Keys(observers)) {
+		h.passages = append(h.passages, Passage{Name: name})
+		h.observers[name], h.waiting[name] = observers[name], true
+	}
+	return h
+}
+
+var (
+	nobody      = foreign.Observed{}
+	runs        = foreign.Observed{Deployments: []foreign.Deployment{{Namespace: "other", Name: "other", Replicas: 1}}}
+	unavailable = foreign.Observed{Unknown: []foreign.Unknown{{Kind: "Cluster", Cause: foreign.Unavailable, Err: "503"}}}
+)
+
+func (h *passageHolds) looks(t *testing.T, objects bool, free ...string) {
+	t.Helper()
+	if err := h.look(t.Context(), objects); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(free, namesOf(h.free())); diff != "" {
+		t.Errorf("free are %s", diff)
+	}
+}
+
+// TestUnavailableKinds: a passage whose kinds cannot be read now keeps no other from starting, and goes on as it was.
+func TestUnavailableKinds(t *testing.T) {
+	adoption, rollout := &scriptedObserver{full: unavailable}, &scriptedObserver{}
+	h := holdsOf(map[string]*scriptedObserver{"adoption": adoption, "rollout": rollout})
+	h.looks(t, true, "rollout")
+	if text := h.describe(); !strings.Contains(text, "passage adoption: waits") || strings.Contains(text, "rollout") {
+		t.Errorf("/readyz says %q", text)
+	}
+	adoption.full = nobody
+	h.looks(t, false, "adoption", "rollout")
+	adoption.full, adoption.short = unavailable, unavailable
+	h.looks(t, true, "adoption", "rollout")
+	adoption.full, adoption.short = runs, runs
+	adoption.full.Unknown = unavailable.Unknown
+	h.looks(t, true, "rollout")
+	adoption.full, adoption.short = unavailable, unavailable
+	h.looks(t, false, "rollout")
+	adoption.full, adoption.short = nobody, nobody
+	h.looks(t, false, "adoption", "rollout")
+
+	// An error of one passage neither.
+	adoption.err, rollout.full = errors.New("broken"), runs
+	if err := h.look(t.Context(), true); err == nil || len(h.current()) != 1 || namesOf(h.free())[0] != "adoption" {
+		t.Errorf("%v: held are %v", err, h.current())
+	}
 }
 
 // TestTakesOverWhileLeading: what the other controller has left is taken over by the replica that leads, for the passages that were

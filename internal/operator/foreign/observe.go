@@ -3,6 +3,7 @@ package foreign
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fairlead/fairlead/internal/crds"
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch
@@ -34,6 +36,8 @@ const (
 	maxObjects = 100
 	// leaseAbandoned is after how long without renewal a lease has no holder any more, whatever the clocks say.
 	leaseAbandoned = time.Hour
+	// listTimeout is how long the objects of one kind are waited for.
+	listTimeout = 30 * time.Second
 )
 
 // Observer looks for a system again and again, or once.
@@ -123,6 +127,9 @@ func (o *Observer) observeControllers(ctx context.Context) (Observed, error) {
 
 func (o *Observer) observeDeployments(ctx context.Context, seen *Observed) error {
 	all, err := o.listDeployments(ctx)
+	if err != nil && !apierrors.IsForbidden(err) {
+		seen.Deployments = slices.Clone(o.before.Deployments)
+	}
 	if err = unknown(seen, kindDeployment, err); err != nil {
 		return fmt.Errorf("list Deployments: %w", err)
 	}
@@ -307,13 +314,20 @@ func (o *Observer) isRenewed(lease *coordinationv1.Lease) bool {
 func (o *Observer) observeObjects(ctx context.Context, seen *Observed) error {
 	for _, kind := range o.System.Kinds {
 		list, err := o.listKind(ctx, kind)
-		if apierrors.IsInternalError(err) {
+		switch {
+		case apierrors.IsInternalError(err):
 			// The webhook that converts these objects may be that of this very operator.
 			seen.Unknown = append(seen.Unknown, Unknown{kind.Kind, Failed, err.Error()})
-			continue
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			seen.Unknown = append(seen.Unknown, Unknown{kind.Kind, Unavailable, err.Error()})
+		default:
+			if err := unknown(seen, kind.Kind, err); err != nil {
+				return fmt.Errorf("list %s: %w", kind.GroupResource, err)
+			}
 		}
-		if err := unknown(seen, kind.Kind, err); err != nil {
-			return fmt.Errorf("list %s: %w", kind.GroupResource, err)
+		if err != nil {
+			seen.Objects = append(seen.Objects, o.objectsBefore(kind, err)...)
+			continue
 		}
 		if list == nil {
 			continue
@@ -327,8 +341,18 @@ func (o *Observer) observeObjects(ctx context.Context, seen *Observed) error {
 	return nil
 }
 
+// objectsBefore are those of a kind that were seen last, as far as they may still be there.
+func (o *Observer) objectsBefore(kind Kind, err error) []Object {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(o.before.Objects), func(object Object) bool { return object.Kind != kind.Kind })
+}
+
 // listKind is nil for a kind that is not served.
 func (o *Observer) listKind(ctx context.Context, kind Kind) (*metav1.PartialObjectMetadataList, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
 	for _, version := range kind.Versions {
 		list, err := o.metadata.Resource(kind.WithVersion(version)).List(ctx, metav1.ListOptions{Limit: maxObjects})
 		if err == nil || !apierrors.IsNotFound(err) {
@@ -374,6 +398,9 @@ func (o *Observer) observeCRDs(ctx context.Context, seen *Observed) error {
 			return fmt.Errorf("get CRD %s: %w", name, err)
 		}
 		if err != nil {
+			if !apierrors.IsForbidden(err) {
+				seen.CRDs = slices.Clone(o.before.CRDs)
+			}
 			return nil
 		}
 		if owner := o.ownerOf(crd); owner != "" {
@@ -407,14 +434,18 @@ func (o *Observer) ownerOf(crd *metav1.PartialObjectMetadata) string {
 	return ""
 }
 
-// unknown notes what the operator may not read, and returns other errors, but for that of a kind that is not served.
+// unknown notes what the operator may not read, or not now, and returns other errors, but for that of a kind that is not served.
 func unknown(seen *Observed, kind string, err error) error {
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
-	if apierrors.IsForbidden(err) {
+	switch {
+	case apierrors.IsForbidden(err):
 		seen.Unknown = append(seen.Unknown, Unknown{kind, Forbidden, err.Error()})
-		return nil
+	case kube.IsUnavailable(err) || apierrors.IsTooManyRequests(err):
+		seen.Unknown = append(seen.Unknown, Unknown{kind, Unavailable, err.Error()})
+	default:
+		return err
 	}
-	return err
+	return nil
 }

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -64,5 +65,35 @@ func TestUnknownStays(t *testing.T) {
 	}
 	if diff := cmp.Diff(full.Unknown, short.Unknown); diff != "" || len(full.Unknown) != 2 {
 		t.Errorf("unknown are %v: %s", full.Unknown, diff)
+	}
+}
+
+// TestUnavailable: what a server does not answer now is as it was seen last.
+func TestUnavailable(t *testing.T) {
+	for name, failure := range map[string]error{
+		"an aggregated server is down": apierrors.NewServiceUnavailable("no endpoints"),
+		"a timeout":                    apierrors.NewTimeoutError("too slow", 1),
+		"no answer":                    context.DeadlineExceeded,
+		"too many requests":            apierrors.NewTooManyRequests("later", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observe(t)
+			before, err := o.Observe(t.Context())
+			if err != nil || len(before.Objects) != 1 {
+				t.Fatalf("%+v, %v", before, err)
+			}
+			o.failures["istios"] = failure
+			seen, err := o.Observe(t.Context())
+			if err != nil || !seen.IsUnavailable() {
+				t.Fatalf("%+v, %v", seen, err)
+			}
+			if diff := cmp.Diff(before.Objects, seen.Objects); diff != "" {
+				t.Error(diff)
+			}
+			delete(o.failures, "istios")
+			if seen, err = o.Observe(t.Context()); err != nil || seen.IsUnavailable() {
+				t.Errorf("%+v, %v", seen, err)
+			}
+		})
 	}
 }

@@ -39,6 +39,8 @@ type UnknownCause string
 const (
 	// Forbidden holds until somebody grants the permission.
 	Forbidden UnknownCause = "Forbidden"
+	// Unavailable is a server that does not answer now, such as an aggregated one.
+	Unavailable UnknownCause = "Unavailable"
 	// Failed is an error of the server, such as that of a webhook that converts objects.
 	Failed UnknownCause = "Failed"
 )
@@ -49,6 +51,11 @@ const (
 	kindLease      = "Lease"
 	kindCRD        = "CustomResourceDefinition"
 )
+
+// IsUnavailable tells whether some kind could not be read for now, so that only what was seen counts.
+func (o Observed) IsUnavailable() bool {
+	return slices.ContainsFunc(o.Unknown, func(u Unknown) bool { return u.Cause == Unavailable })
+}
 
 // IsOfControllers tells whether the kind is one by which controllers are seen, rather than what they have written.
 func (u Unknown) IsOfControllers() bool { return u.Kind == kindDeployment || u.Kind == kindLease }
