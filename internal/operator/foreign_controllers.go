@@ -23,7 +23,8 @@ import (
 
 const (
 	// foreignInterval is how often Deployments and leases of others are looked for. Objects and CRDs are looked at as well every sixth
-	// time while a passage holds, and every thirtieth time otherwise: that lists some objects of all kinds.
+	// time for a passage that holds, or that goes on beside traces, which is more often than foreign.WritesFor, and every thirtieth time
+	// otherwise: that lists some objects of all kinds.
 	foreignInterval  = 10 * time.Second
 	foreignWhileHeld = 6
 	foreignOtherwise = 30
@@ -115,24 +116,24 @@ func findHold(holds []passageHold, passage string) *passageHold {
 	return nil
 }
 
-// look decides for every passage anew. A passage of which not everything can be read goes on as it was, and waits if nothing is
+// look decides for every passage anew, the nth time. A passage of which not everything can be read goes on as it was, and waits if nothing is
 // known of it yet, unless a controller is seen that acts.
-func (h *passageHolds) look(ctx context.Context, objects bool) error {
+func (h *passageHolds) look(ctx context.Context, n int) error {
 	var held []passageHold
 	var decided []string
 	var errs []error
 	before := h.current()
 	for _, p := range h.passages {
-		system := foreign.Of(p.Name)
-		seen, err := h.observe(ctx, p, objects)
+		system, last := foreign.Of(p.Name), findHold(before, p.Name)
+		seen, err := h.observe(ctx, p, n, last != nil)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("passage %s: %w", p.Name, err))
 		} else {
 			h.logUnknown(p.Name, seen.Unknown)
 		}
-		decision := foreign.Decide(system, seen, slices.Contains(h.takeOver, p.Name), time.Now())
+		decision := foreign.Decide(system, seen, h.takesOver(p), time.Now())
 		h.unsure[p.Name] = err != nil || seen.IsUnavailable()
-		switch last := findHold(before, p.Name); {
+		switch {
 		case h.unsure[p.Name] && !decision.Acts:
 			if last != nil {
 				held = append(held, *last)
@@ -150,19 +151,29 @@ func (h *passageHolds) look(ctx context.Context, objects bool) error {
 		delete(h.waiting, name)
 	}
 	h.mu.Unlock()
-	if objects || changed {
+	if n%foreignWhileHeld == 0 || changed {
 		h.report(ctx, held)
 	}
 	return errors.Join(errs...)
 }
 
-// observe looks for the controllers of a passage, and at its objects if that is asked for or if they could not be read last time.
-func (h *passageHolds) observe(ctx context.Context, p Passage, objects bool) (foreign.Observed, error) {
-	if objects || h.unsure[p.Name] {
-		return h.observers[p.Name].Observe(ctx)
+// observe looks for the controllers of a passage, the nth time, and sometimes at its objects: also if these could not be read last time,
+// and before a passage goes on, because the other controller may have written them since.
+func (h *passageHolds) observe(ctx context.Context, p Passage, n int, holds bool) (foreign.Observed, error) {
+	every := foreignOtherwise
+	if holds || h.takesOver(p) {
+		every = foreignWhileHeld
 	}
-	return h.observers[p.Name].ObserveControllers(ctx)
+	if !h.unsure[p.Name] && n%every != 0 {
+		seen, err := h.observers[p.Name].ObserveControllers(ctx)
+		if err != nil || !holds || foreign.Decide(foreign.Of(p.Name), seen, h.takesOver(p), time.Now()).Hold {
+			return seen, err
+		}
+	}
+	return h.observers[p.Name].Observe(ctx)
 }
+
+func (h *passageHolds) takesOver(p Passage) bool { return slices.Contains(h.takeOver, p.Name) }
 
 // watch starts the watches that later looks read, unless the operator may not list what they are about.
 func (h *passageHolds) watch(ctx context.Context) {
@@ -232,7 +243,7 @@ func (h *passageHolds) begin(ctx context.Context, free []Passage) {
 // takeOverLeft takes over what the other controllers of these passages have left, on the replica that leads. What fails is tried again
 // until the context ends: what is deleted may wait for it.
 func (h *passageHolds) takeOverLeft(passages []Passage) manager.RunnableFunc {
-	mine := slices.DeleteFunc(slices.Clone(passages), func(p Passage) bool { return !slices.Contains(h.takeOver, p.Name) })
+	mine := slices.DeleteFunc(slices.Clone(passages), func(p Passage) bool { return !h.takesOver(p) })
 	return func(ctx context.Context) error {
 		h.retryEach(ctx, mine, "cannot take over all that the other controller has left; trying again", func(ctx context.Context, p Passage) error {
 			system := foreign.Of(p.Name)
@@ -271,11 +282,7 @@ func (h *passageHolds) awaitChange(ctx context.Context, free []Passage) {
 			return
 		case <-time.After(h.interval):
 		}
-		every := foreignOtherwise
-		if len(free) < len(h.passages) {
-			every = foreignWhileHeld
-		}
-		if err := h.look(ctx, n%every == 0); err != nil {
+		if err := h.look(ctx, n); err != nil {
 			if ctx.Err() == nil {
 				h.log.V(1).Info("cannot look for other controllers", "error", err.Error())
 			}
@@ -294,7 +301,7 @@ func runFree(ctx context.Context, restConfig *rest.Config, options Options, hold
 		return err
 	}
 	ready.waitingFor("a look for controllers of other systems")
-	look := func(ctx context.Context) error { return holds.look(ctx, true) }
+	look := func(ctx context.Context) error { return holds.look(ctx, 0) }
 	if err := retryTransient(ctx, log, startBackoff(), "look for controllers of other systems", look); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fairlead/fairlead/internal/operator/foreign"
 )
@@ -104,12 +105,12 @@ var (
 	unavailable = foreign.Observed{Unknown: []foreign.Unknown{{Kind: "Cluster", Cause: foreign.Unavailable, Err: "503"}}}
 )
 
-func (h *passageHolds) looks(t *testing.T, objects bool, free ...string) {
+func (h *passageHolds) looks(t *testing.T, n int, free ...string) {
 	t.Helper()
-	if err := h.look(t.Context(), objects); err != nil {
+	if err := h.look(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(free, namesOf(h.free())); diff != "" {
+	if diff := cmp.Diff(free, namesOf(h.free()), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("free are %s", diff)
 	}
 }
@@ -118,26 +119,63 @@ func (h *passageHolds) looks(t *testing.T, objects bool, free ...string) {
 func TestUnavailableKinds(t *testing.T) {
 	adoption, rollout := &scriptedObserver{full: unavailable}, &scriptedObserver{}
 	h := holdsOf(map[string]*scriptedObserver{"adoption": adoption, "rollout": rollout})
-	h.looks(t, true, "rollout")
+	h.looks(t, 0, "rollout")
 	if text := h.describe(); !strings.Contains(text, "passage adoption: waits") || strings.Contains(text, "rollout") {
 		t.Errorf("/readyz says %q", text)
 	}
 	adoption.full = nobody
-	h.looks(t, false, "adoption", "rollout")
+	h.looks(t, 1, "adoption", "rollout")
 	adoption.full, adoption.short = unavailable, unavailable
-	h.looks(t, true, "adoption", "rollout")
+	h.looks(t, 0, "adoption", "rollout")
 	adoption.full, adoption.short = runs, runs
 	adoption.full.Unknown = unavailable.Unknown
-	h.looks(t, true, "rollout")
+	h.looks(t, 0, "rollout")
 	adoption.full, adoption.short = unavailable, unavailable
-	h.looks(t, false, "rollout")
+	h.looks(t, 1, "rollout")
 	adoption.full, adoption.short = nobody, nobody
-	h.looks(t, false, "adoption", "rollout")
+	h.looks(t, 1, "adoption", "rollout")
 
 	// An error of one passage neither.
 	adoption.err, rollout.full = errors.New("broken"), runs
-	if err := h.look(t.Context(), true); err == nil || len(h.current()) != 1 || namesOf(h.free())[0] != "adoption" {
+	if err := h.look(t.Context(), 0); err == nil || len(h.current()) != 1 || namesOf(h.free())[0] != "adoption" {
 		t.Errorf("%v: held are %v", err, h.current())
+	}
+}
+
+// TestStillWrites: that the other controller has stopped is decided by its objects as they are now.
+func TestStillWrites(t *testing.T) {
+	writes := foreign.Observed{Objects: []foreign.Object{{Kind: "Istio", Name: "default", Manager: "sail-operator", Wrote: time.Now()}}}
+	revision := &scriptedObserver{full: runs, short: runs}
+	h := holdsOf(map[string]*scriptedObserver{"revision": revision}, "revision")
+	h.looks(t, 0)
+	// Its Deployment is gone, and it has written since the last look at objects.
+	revision.full, revision.short = writes, nobody
+	h.looks(t, 1)
+	if text := h.describe(); !strings.Contains(text, "has just been written by sail-operator") {
+		t.Errorf("/readyz says %q", text)
+	}
+	revision.full = nobody
+	h.looks(t, 2, "revision")
+}
+
+// TestFullLooks: objects are looked at often enough to see that another controller writes, where Fairlead goes on beside its traces.
+func TestFullLooks(t *testing.T) {
+	observers := map[string]*scriptedObserver{"adoption": {}, "revision": {}, "rollout": {full: runs, short: runs}}
+	h := holdsOf(observers, "revision")
+	const looks = 60
+	for n := range looks {
+		if err := h.look(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := time.Duration(looks) * foreignInterval
+	for name, longest := range map[string]time.Duration{"revision": foreign.WritesFor, "rollout": foreign.WritesFor, "adoption": 5 * time.Minute} {
+		if every := whole / time.Duration(observers[name].fullLooks); every > longest {
+			t.Errorf("%s: every %s, want %s", name, every, longest)
+		}
+	}
+	if observers["adoption"].fullLooks > 2 {
+		t.Errorf("%d looks at the objects of a passage that runs", observers["adoption"].fullLooks)
 	}
 }
 

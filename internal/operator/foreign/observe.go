@@ -134,8 +134,9 @@ func (o *Observer) observeDeployments(ctx context.Context, seen *Observed) error
 		return fmt.Errorf("list Deployments: %w", err)
 	}
 	for _, d := range all {
-		found := Deployment{d.Namespace, d.Name, ptr.Deref(d.Spec.Replicas, 1)}
-		if !o.isOfSystem(d) || slices.Contains(seen.Deployments, found) {
+		found := Deployment{d.Namespace, d.Name, ptr.Deref(d.Spec.Replicas, 1), d.Status.Replicas + ptr.Deref(d.Status.TerminatingReplicas, 0)}
+		known := func(other Deployment) bool { return other.Namespace == d.Namespace && other.Name == d.Name }
+		if !o.isOfSystem(d) || slices.ContainsFunc(seen.Deployments, known) {
 			continue
 		}
 		able, err := o.mayWrite(ctx, d)

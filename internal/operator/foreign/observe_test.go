@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 )
 
 // observed is a cluster without Deployments and Leases, in which an Istio was written by a Sail Operator.
@@ -22,7 +25,7 @@ type observed struct {
 	failures map[string]error
 }
 
-func observe(t *testing.T) observed {
+func observe(t *testing.T, controllers ...runtime.Object) observed {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
@@ -32,7 +35,10 @@ func observe(t *testing.T) observed {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "sailoperator.io/v1", Kind: "Istio"},
 		ObjectMeta: metav1.ObjectMeta{Name: "default", Finalizers: []string{"sailoperator.io/sail-operator"}},
 	})
-	clients := fake.NewClientset()
+	clients := fake.NewClientset(controllers...)
+	clients.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &authorizationv1.SubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}, nil
+	})
 	o := observed{&Observer{
 		System: Of("revision"), CRDs: []string{"istios.sailoperator.io"}, Now: func() time.Time { return now }, renewals: map[string]renewal{},
 		deployments: clients.AppsV1(), leases: clients.CoordinationV1(), reviews: clients.AuthorizationV1().SubjectAccessReviews(), metadata: objects,
@@ -95,5 +101,22 @@ func TestUnavailable(t *testing.T) {
 				t.Errorf("%+v, %v", seen, err)
 			}
 		})
+	}
+}
+
+// TestPods: pods that still run, or are terminating, are those of a Deployment that is scaled to 0.
+func TestPods(t *testing.T) {
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "sail-operator", Name: "sail-operator"},
+		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](0)},
+		Status:     appsv1.DeploymentStatus{Replicas: 1, TerminatingReplicas: ptr.To[int32](1)},
+	}
+	o := observe(t, d)
+	seen, err := o.Observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Deployment{{"sail-operator", "sail-operator", 0, 2}}, seen.Deployments); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// writesFor is how long a controller counts as writing after its last write that was seen.
-const writesFor = 2 * time.Minute
+// WritesFor is how long a controller counts as writing after its last write that was seen. Who looks less often may miss a write.
+const WritesFor = 2 * time.Minute
 
 // maxSeen bounds how many findings a message names.
 const maxSeen = 3
@@ -63,7 +63,8 @@ func (u Unknown) IsOfControllers() bool { return u.Kind == kindDeployment || u.K
 // Deployment of the controllers of a system.
 type Deployment struct {
 	Namespace, Name string
-	Replicas        int32
+	// Replicas are those that are wanted, and Pods those that there are, also the ones that are terminating.
+	Replicas, Pods int32
 }
 
 // Lease of the controllers of a system.
@@ -141,6 +142,9 @@ func acts(o Observed, now time.Time) (seen, ways []string) {
 		if d.Replicas > 0 {
 			seen = append(seen, fmt.Sprintf("Deployment %s/%s is scaled to %d", d.Namespace, d.Name, d.Replicas))
 			ways = append(ways, fmt.Sprintf("scale Deployment %s/%s to 0", d.Namespace, d.Name))
+		} else if d.Pods > 0 {
+			seen = append(seen, fmt.Sprintf("Deployment %s/%s is scaled to 0 and still has %d pods", d.Namespace, d.Name, d.Pods))
+			ways = append(ways, fmt.Sprintf("wait until the pods of Deployment %s/%s have ended", d.Namespace, d.Name))
 		}
 	}
 	for _, l := range o.Leases {
@@ -154,14 +158,14 @@ func acts(o Observed, now time.Time) (seen, ways []string) {
 	// The last write, for a controller that writes to many objects.
 	var last *Object
 	for i, object := range o.Objects {
-		if wrote := object.Wrote; !object.Claimed && !wrote.IsZero() && now.Sub(wrote) < writesFor && (last == nil || wrote.After(last.Wrote)) {
+		if wrote := object.Wrote; !object.Claimed && !wrote.IsZero() && now.Sub(wrote) < WritesFor && (last == nil || wrote.After(last.Wrote)) {
 			last = &o.Objects[i]
 		}
 	}
 	if last != nil {
 		seen = append(seen, fmt.Sprintf("%s has just been written by %s", *last, last.Manager))
 		if len(ways) == 0 {
-			ways = append(ways, fmt.Sprintf("stop %s, which counts as stopped %.0f minutes after its last write", last.Manager, writesFor.Minutes()))
+			ways = append(ways, fmt.Sprintf("stop %s, which counts as stopped %.0f minutes after its last write", last.Manager, WritesFor.Minutes()))
 		}
 	}
 	return seen, ways

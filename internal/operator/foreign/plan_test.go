@@ -17,8 +17,9 @@ import (
 var now = time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestDecide(t *testing.T) {
-	running := Observed{Deployments: []Deployment{{"sail-operator", "sail-operator", 1}}}
-	stopped := Observed{Deployments: []Deployment{{"sail-operator", "sail-operator", 0}}}
+	running := Observed{Deployments: []Deployment{{"sail-operator", "sail-operator", 1, 1}}}
+	stopped := Observed{Deployments: []Deployment{{"sail-operator", "sail-operator", 0, 0}}}
+	ending := Observed{Deployments: []Deployment{{"sail-operator", "sail-operator", 0, 2}}}
 	leads := Observed{Leases: []Lease{{"sail-operator", "sail-operator-lock", "sail-operator-0", true}}}
 	led := Observed{Leases: []Lease{{"sail-operator", "sail-operator-lock", "sail-operator-0", false}}}
 	trace := Object{Kind: "Istio", Name: "default", Manager: "sail-operator", Wrote: now.Add(-time.Hour)}
@@ -43,6 +44,8 @@ func TestDecide(t *testing.T) {
 		"its Deployment runs":                     {running, false, true, true, []string{"Deployment sail-operator/sail-operator is scaled to 1", "scale Deployment sail-operator/sail-operator to 0", "--take-over revision", "--passages"}},
 		"its Deployment runs, to be taken over":   {running, true, true, true, []string{"scale Deployment sail-operator/sail-operator to 0; then the passage goes on by itself"}},
 		"its Deployment is scaled to 0":           {stopped, false, false, false, nil},
+		"its Deployment is scaled to 0, and runs": {ending, false, true, true, []string{"Deployment sail-operator/sail-operator is scaled to 0 and still has 2 pods", "wait until the pods of Deployment sail-operator/sail-operator have ended"}},
+		"it still runs, to be taken over":         {ending, true, true, true, []string{"still has 2 pods", "then the passage goes on by itself"}},
 		"its lease is renewed":                    {leads, false, true, true, []string{"Lease sail-operator/sail-operator-lock is renewed by sail-operator-0", "stop sail-operator-0"}},
 		"its lease is renewed, to be taken over":  {leads, true, true, true, []string{"stop sail-operator-0"}},
 		"its lease has run out":                   {led, false, false, false, nil},
