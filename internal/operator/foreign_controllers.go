@@ -39,6 +39,10 @@ type passageHold struct {
 
 func (h passageHold) message() string { return h.decision.Message(h.system) }
 
+func (h passageHold) equal(other passageHold) bool {
+	return h.passage == other.passage && h.message() == other.message()
+}
+
 // observer looks for the controllers of another system.
 type observer interface {
 	Observe(ctx context.Context) (foreign.Observed, error)
@@ -69,6 +73,9 @@ type passageHolds struct {
 	// unsure are the passages of which not everything could be read at the last look.
 	unsure map[string]bool
 
+	// reportDue asks for a report of the passages that hold.
+	reportDue chan struct{}
+
 	mu   sync.Mutex
 	held []passageHold
 	// waiting are the passages of which it is not known yet whether they hold.
@@ -77,7 +84,7 @@ type passageHolds struct {
 
 func newPassageHolds(ctx context.Context, config *rest.Config, passages []Passage, takeOver []string, log logr.Logger) (*passageHolds, error) {
 	h := &passageHolds{passages: passages, takeOver: takeOver, log: log, interval: foreignInterval, observers: map[string]observer{}, unknown: map[string][]foreign.Unknown{},
-		unsure: map[string]bool{}, waiting: map[string]bool{}}
+		unsure: map[string]bool{}, waiting: map[string]bool{}, reportDue: make(chan struct{}, 1)}
 	for _, p := range passages {
 		observer, err := foreign.NewObserver(config, foreign.Of(p.Name), p.CRDs)
 		if err != nil {
@@ -144,16 +151,13 @@ func (h *passageHolds) look(ctx context.Context, n int) error {
 		}
 		decided = append(decided, p.Name)
 	}
-	changed := h.logChanges(before, held)
+	h.logChanges(before, held)
 	h.mu.Lock()
 	h.held = held
 	for _, name := range decided {
 		delete(h.waiting, name)
 	}
 	h.mu.Unlock()
-	if n%foreignWhileHeld == 0 || changed {
-		h.report(ctx, held)
-	}
 	return errors.Join(errs...)
 }
 
@@ -204,14 +208,9 @@ func (h *passageHolds) logUnknown(passage string, unknown []foreign.Unknown) {
 	h.unknown[passage] = unknown
 }
 
-// logChanges tells whether there were any.
-func (h *passageHolds) logChanges(before, held []passageHold) (changed bool) {
+func (h *passageHolds) logChanges(before, held []passageHold) {
 	for _, hold := range held {
-		same := func(other passageHold) bool {
-			return other.passage == hold.passage && other.message() == hold.message()
-		}
-		if !slices.ContainsFunc(before, same) {
-			changed = true
+		if !slices.ContainsFunc(before, hold.equal) {
 			h.log.Info("passage holds: a controller of another system acts on its kinds, or may do so again; nothing is written", "passage", hold.passage,
 				"reason", fairlead.ReasonForeignController, "seen", hold.message(), "action", hold.decision.Action)
 		}
@@ -221,7 +220,19 @@ func (h *passageHolds) logChanges(before, held []passageHold) (changed bool) {
 			h.log.Info("passage goes on: no controller of another system acts on its kinds any more", "passage", hold.passage)
 		}
 	}
-	return changed
+}
+
+// keepReported reports the passages that hold, now and whenever that is due, until the context ends. Nothing waits for it: reports
+// list and write all objects that start a passage.
+func (h *passageHolds) keepReported(ctx context.Context) {
+	for {
+		h.report(ctx, h.current())
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.reportDue:
+		}
+	}
 }
 
 // report says on objects that passages hold. That is not needed for holding, and is tried again.
@@ -282,14 +293,18 @@ func (h *passageHolds) awaitChange(ctx context.Context, free []Passage) {
 			return
 		case <-time.After(h.interval):
 		}
-		if err := h.look(ctx, n); err != nil {
-			if ctx.Err() == nil {
-				h.log.V(1).Info("cannot look for other controllers", "error", err.Error())
-			}
-			continue
+		before := h.current()
+		if err := h.look(ctx, n); err != nil && ctx.Err() == nil {
+			h.log.V(1).Info("cannot look for other controllers", "error", err.Error())
 		}
 		if !slices.Equal(namesOf(h.free()), namesOf(free)) {
-			return
+			return // What has begun ends, and the next round begins with a report.
+		}
+		if n%foreignWhileHeld == 0 || !slices.EqualFunc(before, h.current(), passageHold.equal) {
+			select {
+			case h.reportDue <- struct{}{}:
+			default: // One is due already.
+			}
 		}
 	}
 }
@@ -327,6 +342,10 @@ func runRound(ctx context.Context, free []Passage, restConfig *rest.Config, opti
 	group.Go(func() error {
 		defer end()
 		holds.awaitChange(ctx, free)
+		return nil
+	})
+	group.Go(func() error {
+		holds.keepReported(ctx)
 		return nil
 	})
 	group.Go(func() error {

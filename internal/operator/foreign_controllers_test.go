@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +92,7 @@ func holdsOf(observers map[string]*scriptedObserver, takeOver ...string) *passag
 	h := &passageHolds{
 		takeOver: takeOver, log: logr.Discard(), reporter: &recordingReporter{}, interval: time.Nanosecond, observers: map[string]observer{},
 		unknown: map[string][]foreign.Unknown{}, unsure: map[string]bool{}, waiting: map[string]bool{},
+		reportDue: make(chan struct{}, 1),
 	}
 	for _, name := range slices.Sorted(maps.Keys(observers)) {
 		h.passages = append(h.passages, Passage{Name: name})
@@ -177,6 +179,35 @@ func TestFullLooks(t *testing.T) {
 	if observers["adoption"].fullLooks > 2 {
 		t.Errorf("%d looks at the objects of a passage that runs", observers["adoption"].fullLooks)
 	}
+}
+
+// TestStopsBeforeReporting: a passage that finds another controller ends first, and says so on its objects afterwards. An unchanged one
+// says so on new objects meanwhile.
+func TestStopsBeforeReporting(t *testing.T) {
+	revision, rollout := &scriptedObserver{full: runs, short: runs}, &scriptedObserver{short: runs}
+	h := holdsOf(map[string]*scriptedObserver{"revision": revision, "rollout": rollout})
+	reporter := &recordingReporter{}
+	h.reporter = reporter
+	h.looks(t, 0, "rollout")
+	reporter.calls = nil
+	h.awaitChange(t.Context(), passagesNamed("rollout"))
+	if calls := reporter.recorded(); len(calls) > 0 || len(h.current()) != 2 {
+		t.Errorf("before the round has ended: %v, held are %v", calls, h.current())
+	}
+
+	rollout.full = runs
+	ctx, end := context.WithCancel(t.Context())
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		h.keepReported(ctx)
+	}()
+	go h.awaitChange(ctx, nil)
+	for seen := 0; seen < 6; seen = len(reporter.recorded()) {
+		runtime.Gosched()
+	}
+	end()
+	<-reported
 }
 
 // TestTakesOverWhileLeading: what the other controller has left is taken over by the replica that leads, for the passages that were
