@@ -39,23 +39,39 @@ type Reporter struct {
 	objects  dynamic.Interface
 	metadata metadata.Interface
 	recorder events.EventRecorder
-	// reported is what was reported on each object last. If the other controller removes it, it is not reported again.
-	mu       sync.Mutex
-	reported map[types.UID]string
+	// announced is what the last event on each object says, and written what the condition was that was written last. If the other
+	// controller removes it, it is not written again.
+	mu                 sync.Mutex
+	announced, written map[types.UID]string
 }
 
-// remember notes what is reported on an object, and returns whether that differs from the last time. An empty text forgets it.
-func (r *Reporter) remember(object types.UID, text string) bool {
+// announce tells whether an event on an object is due, and notes it.
+func (r *Reporter) announce(object types.UID, text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.reported[object] == text {
-		return false
-	}
-	r.reported[object] = text
-	if text == "" {
-		delete(r.reported, object)
-	}
-	return true
+	due := r.announced[object] != text
+	r.announced[object] = text
+	return due
+}
+
+func (r *Reporter) hasWritten(object types.UID, text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.written[object] == text
+}
+
+func (r *Reporter) recordWritten(object types.UID, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.written[object] = text
+}
+
+// forget has an object reported anew.
+func (r *Reporter) forget(object types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.announced, object)
+	delete(r.written, object)
 }
 
 // NewReporter records events until the context ends.
@@ -64,7 +80,7 @@ func NewReporter(ctx context.Context, config *rest.Config, log logr.Logger) (*Re
 	if err != nil {
 		return nil, err
 	}
-	r := &Reporter{log: log, reported: map[types.UID]string{}}
+	r := &Reporter{log: log, announced: map[types.UID]string{}, written: map[types.UID]string{}}
 	if r.objects, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
@@ -80,22 +96,31 @@ func NewReporter(ctx context.Context, config *rest.Config, log logr.Logger) (*Re
 	return r, nil
 }
 
-// Held says why the passage of a system holds, once to each object.
+// Held says why the passage of a system holds, once on each object. What fails is tried again by the next call.
 func (r *Reporter) Held(ctx context.Context, system System, message, action string) error {
 	note := message + "; " + action
 	return r.forEachStart(ctx, system, func(resource schema.GroupVersionResource, object *unstructured.Unstructured) error {
-		if !r.remember(object.GetUID(), note) {
+		if r.announce(object.GetUID(), note) {
+			r.recorder.Eventf(object, nil, corev1.EventTypeWarning, fairlead.ReasonForeignController, "Hold", "%s", note[:min(len(note), maxNote)])
+		}
+		if r.hasWritten(object.GetUID(), note) {
 			return nil
 		}
-		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, fairlead.ReasonForeignController, "Hold", "%s", note[:min(len(note), maxNote)])
-		return r.setCondition(ctx, resource, object, note)
+		err := r.setCondition(ctx, resource, object, note)
+		if apierrors.IsConflict(err) {
+			return nil // at the next look
+		}
+		if err == nil {
+			r.recordWritten(object.GetUID(), note)
+		}
+		return err
 	})
 }
 
 // Released removes what Held has said.
 func (r *Reporter) Released(ctx context.Context, system System) error {
 	return r.forEachStart(ctx, system, func(resource schema.GroupVersionResource, object *unstructured.Unstructured) error {
-		r.remember(object.GetUID(), "")
+		r.forget(object.GetUID())
 		return r.setCondition(ctx, resource, object, "")
 	})
 }
@@ -216,9 +241,6 @@ func (r *Reporter) setCondition(ctx context.Context, resource schema.GroupVersio
 		metav1.PatchOptions{FieldManager: FieldOwner}, "status")
 	switch {
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		return nil
-	case apierrors.IsConflict(err):
-		r.remember(object.GetUID(), "") // at the next look
 		return nil
 	case err != nil:
 		return fmt.Errorf("write the status of %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)

@@ -176,7 +176,7 @@ func removeHeld(ctx context.Context, config *rest.Config) error {
 	}
 	var errs []error
 	for _, system := range foreign.Systems() {
-		errs = append(errs, reporter.Released(ctx, system))
+		errs = append(errs, retry.RetryOnConflict(retry.DefaultBackoff, func() error { return reporter.Released(ctx, system) }))
 	}
 	return errors.Join(errs...)
 }
