@@ -375,6 +375,15 @@ func (h *passageHolds) undecided() []string {
 	return slices.Sorted(maps.Keys(h.waiting))
 }
 
+// notHeld are the passages that do not hold, none for a process that has no passages.
+func (h *passageHolds) notHeld() []string {
+	if h == nil {
+		return nil
+	}
+	held := h.current()
+	return slices.DeleteFunc(namesOf(h.passages), func(name string) bool { return findHold(held, name) != nil })
+}
+
 // describe has a line for each passage that does not run.
 func (h *passageHolds) describe() string {
 	var text strings.Builder

@@ -56,24 +56,34 @@ func (p *leaseMonitor) describeHolders() string {
 	return text.String()
 }
 
-// leaseCollector is a metric of who leads which passage.
-type leaseCollector struct{ monitor *leaseMonitor }
+// leaseCollector is a metric of who leads which passage. A passage that does not hold has one from the start, so that nobody takes an
+// operator that never takes part in leader election for one that has nothing to lead.
+type leaseCollector struct {
+	monitor *leaseMonitor
+	// expected are the passages that are to be led.
+	expected func() []string
+}
 
 var passageLease = prometheus.NewDesc("fairlead_passage_lease",
-	"1 if this operator holds the lease of a passage, 0 if another one does; holder is the identity in the lease", []string{"passage", "holder"}, nil)
+	"1 if this operator holds the lease of a passage, 0 if another one does or nobody; holder is the identity in the lease", []string{"passage", "holder"}, nil)
 
 func (leaseCollector) Describe(out chan<- *prometheus.Desc) { out <- passageLease }
 
 func (c leaseCollector) Collect(out chan<- prometheus.Metric) {
 	holders, identity := c.monitor.currentHolders()
+	expected := c.expected()
 	for _, h := range holders {
 		if h.Passage == "" {
 			continue
 		}
+		expected = slices.DeleteFunc(expected, func(passage string) bool { return passage == h.Passage })
 		value := 0.0
 		if h.Identity == identity {
 			value = 1
 		}
 		out <- prometheus.MustNewConstMetric(passageLease, prometheus.GaugeValue, value, h.Passage, h.Identity)
+	}
+	for _, passage := range expected {
+		out <- prometheus.MustNewConstMetric(passageLease, prometheus.GaugeValue, 0, passage, "")
 	}
 }

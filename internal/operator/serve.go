@@ -79,7 +79,7 @@ func servers(config *rest.Config, options Options, ready *readiness, monitor *le
 		return nil
 	}
 
-	metrics := metricsHandler(monitor, ready.holds)
+	metrics := metricsHandler(monitor, ready.holds, options.LeaderElection)
 	routes := map[string]http.Handler{"GET /metrics": metrics}
 	if options.Profiles {
 		routes["GET /debug/pprof/"] = profilesHandler()
@@ -122,9 +122,13 @@ func probesHandler(ready *readiness, monitor *leaseMonitor) http.Handler {
 	return mux
 }
 
-func metricsHandler(monitor *leaseMonitor, holds *passageHolds) http.Handler {
+func metricsHandler(monitor *leaseMonitor, holds *passageHolds, elects bool) http.Handler {
+	expected := holds.notHeld
+	if !elects {
+		expected = func() []string { return nil }
+	}
 	build := prometheus.NewRegistry()
-	build.MustRegister(version.Get().Collector(), leaseCollector{monitor}, holds)
+	build.MustRegister(version.Get().Collector(), leaseCollector{monitor, expected}, holds)
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(
 		prometheus.Gatherers{build, ctrlmetrics.Registry},

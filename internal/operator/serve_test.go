@@ -4,10 +4,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead/fairlead/internal/operator/lease"
 )
 
 func get(t *testing.T, handler http.Handler, path string) (int, string) {
@@ -57,8 +62,27 @@ func TestProbes(t *testing.T) {
 }
 
 func TestMetricsTellTheBuild(t *testing.T) {
-	code, body := get(t, metricsHandler(&leaseMonitor{}, nil), "/metrics")
+	code, body := get(t, metricsHandler(&leaseMonitor{}, nil, false), "/metrics")
 	if code != http.StatusOK || !strings.Contains(body, "fairlead_build_info{commit=") {
 		t.Errorf("%d\n%s", code, body)
+	}
+}
+
+// TestPassageLeases: a passage that nobody leads yet has a metric, and one that holds has none.
+func TestPassageLeases(t *testing.T) {
+	h := holdsOf(map[string]*scriptedObserver{"adoption": {}, "revision": {full: runs}, "rollout": {}})
+	h.looks(t, 0, "adoption", "rollout")
+	monitor := &leaseMonitor{identity: "a", holders: []lease.Holder{{Passage: "rollout", Identity: "a"}}}
+	leases := func(elects bool) []string {
+		_, body := get(t, metricsHandler(monitor, h, elects), "/metrics")
+		return slices.DeleteFunc(strings.Split(body, "\n"), func(line string) bool { return !strings.HasPrefix(line, "fairlead_passage_lease{") })
+	}
+	want := []string{`fairlead_passage_lease{holder="",passage="adoption"} 0`, `fairlead_passage_lease{holder="a",passage="rollout"} 1`}
+	if diff := cmp.Diff(want, leases(true)); diff != "" {
+		t.Error(diff)
+	}
+	monitor.holders = nil
+	if got := leases(false); len(got) > 0 {
+		t.Errorf("without leader election: %q", got)
 	}
 }

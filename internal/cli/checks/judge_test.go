@@ -48,9 +48,11 @@ func TestJudge(t *testing.T) {
 		"another controller": {func(f *Facts) {
 			f.Foreign[0].Observed.Deployments = []foreign.Deployment{{Namespace: "a", Name: "b", Replicas: 1}}
 		}, "passage revision", Failed, "ForeignController: Sail Operator acts", "--take-over revision"},
-		"traces of one":         {func(f *Facts) { f.Foreign[0].Observed.Objects = traces() }, "passage revision", Failed, "has left traces", "--take-over revision"},
-		"traces, to take over":  {func(f *Facts) { f.Foreign[0].Observed.Objects, f.Foreign[0].TakeOver = traces(), true }, "passage revision", OK, "Fairlead takes over", ""},
-		"others not read":       {func(f *Facts) { f.Foreign[0].Observed.Unknown = []foreign.Unknown{{Kind: "Lease", Cause: foreign.Forbidden, Err: "no"}} }, "passage revision", Unknown, "Lease: no", ""},
+		"traces of one":        {func(f *Facts) { f.Foreign[0].Observed.Objects = traces() }, "passage revision", Failed, "has left traces", "--take-over revision"},
+		"traces, to take over": {func(f *Facts) { f.Foreign[0].Observed.Objects, f.Foreign[0].TakeOver = traces(), true }, "passage revision", OK, "Fairlead takes over", ""},
+		"others not read": {func(f *Facts) {
+			f.Foreign[0].Observed.Unknown = []foreign.Unknown{{Kind: "Lease", Cause: foreign.Forbidden, Err: "no"}}
+		}, "passage revision", Unknown, "Lease: no", ""},
 		"pods not ready":        {func(f *Facts) { f.Operators[0].Ready = 0 }, "operator", Failed, "0 of 2", "kubectl -n fairlead-system"},
 		"the operator's role":   {func(f *Facts) { f.Operators[0].Lacking = []string{"list deployments.apps"} }, "operator", Failed, "list deployments.apps", "upgrade the chart"},
 		"its role is not known": {func(f *Facts) { f.Operators[0].Asked = 0 }, "operator", Unknown, "SubjectAccessReviews", ""},
