@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	// freelyGrown is how far a heap grows before it is collected, however little of it is in use: a collection costs the same
-	// for a heap that has grown by little, and in a small cluster that took a fifth of a migration's processor time.
-	freelyGrown = 48 << 20
-	// leastGrowth and mostGrowth bound by how much a heap grows between two collections, in percent of what is in use. Go's
-	// default is 100; the operator holds much in memory and does little in a large cluster.
-	leastGrowth, mostGrowth = 60, 200
+	// smallHeap is the size up to which a heap may grow before the next collection, as far as the bounds below allow: with less than
+	// 16 MiB in use it grows by maxGrowthPercent, and with more than 30 MiB by minGrowthPercent. A collection of a small heap frees
+	// little, and in a small cluster that took a fifth of a migration's processor time.
+	smallHeap = 48 << 20
+	// minGrowthPercent and maxGrowthPercent bound by how much a heap grows between two collections, in percent of what is in use.
+	// Go's default is 100; the operator holds much in memory and does little in a large cluster.
+	minGrowthPercent, maxGrowthPercent = 60, 200
 
 	tuneInterval = 5 * time.Second
 )
@@ -47,8 +48,8 @@ func TuneGarbageCollection(ctx context.Context) {
 // heapGrowth is by how much a heap of which so much is in use may grow, in percent of that.
 func heapGrowth(live uint64) int {
 	if live == 0 {
-		return mostGrowth
+		return maxGrowthPercent
 	}
-	free := int64(freelyGrown) - int64(live)
-	return int(min(mostGrowth, max(leastGrowth, free*100/int64(live))))
+	free := int64(smallHeap) - int64(live)
+	return int(min(maxGrowthPercent, max(minGrowthPercent, free*100/int64(live))))
 }

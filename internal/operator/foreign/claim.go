@@ -19,13 +19,13 @@ import (
 // Generated tells objects that a system generates from others from those that users write: Fairlead keeps what it generates, and
 // leaves the rest alone.
 type Generated struct {
-	// Label says who generates an object: without it, or with the value Theirs, the system does, and with Ours, Fairlead.
-	Label, Theirs, Ours string
+	// Label says who generates an object: the system does without it or with SystemValue, and Fairlead with FairleadValue.
+	Label, SystemValue, FairleadValue string
 }
 
-// isTheirs tells whether the system has generated an object of a kind.
-func (g Generated) isTheirs(object metav1.Object, kind Kind, managers []string) bool {
-	if by := object.GetLabels()[g.Label]; kind.generatedFrom(object) < 0 || by != "" && by != g.Theirs {
+// isGenerated tells whether the system has generated an object of a kind.
+func (g Generated) isGenerated(object metav1.Object, kind Kind, managers []string) bool {
+	if by := object.GetLabels()[g.Label]; kind.generatedFrom(object) < 0 || by != "" && by != g.SystemValue {
 		return false
 	}
 	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
@@ -77,7 +77,7 @@ func (r *Reporter) claimGenerated(ctx context.Context, system System, kind Kind,
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			if !system.Generated.isTheirs(object, kind, system.Managers) {
+			if !system.Generated.isGenerated(object, kind, system.Managers) {
 				continue
 			}
 			if err := r.claimObject(ctx, system, kind, resource, object); err != nil {
@@ -93,7 +93,7 @@ func (r *Reporter) claimGenerated(ctx context.Context, system System, kind Kind,
 // claimObject says on an object that Fairlead generates it, and from what: the controllers of Fairlead go by the owner that controls
 // an object, and others may have set an owner that does not.
 func (r *Reporter) claimObject(ctx context.Context, system System, kind Kind, resource schema.GroupVersionResource, object *metav1.PartialObjectMetadata) error {
-	changes := map[string]any{"resourceVersion": object.ResourceVersion, "labels": map[string]any{system.Generated.Label: system.Generated.Ours}}
+	changes := map[string]any{"resourceVersion": object.ResourceVersion, "labels": map[string]any{system.Generated.Label: system.Generated.FairleadValue}}
 	if metav1.GetControllerOf(object) == nil {
 		owners := slices.Clone(object.OwnerReferences)
 		owners[kind.generatedFrom(object)].Controller = ptr.To(true)

@@ -48,7 +48,7 @@ func TestGenerated(t *testing.T) {
 				entries = append(entries, metav1.ManagedFieldsEntry{Manager: tc.manager, Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")})
 			}
 			object.SetManagedFields(entries)
-			if got := system.Generated.isTheirs(object, kindOf(system, tc.kind), system.Managers); got != tc.want {
+			if got := system.Generated.isGenerated(object, kindOf(system, tc.kind), system.Managers); got != tc.want {
 				t.Errorf("taken over: %t, want %t", got, tc.want)
 			}
 		})

@@ -115,7 +115,7 @@ func Systems() []System {
 			Labels:      []Label{{"app", []string{"kuma-control-plane", "kong-mesh-control-plane"}}},
 			Images:      []string{"kuma-cp"},
 			Managers:    []string{"kuma-cp"},
-			Generated:   &Generated{Label: kumav1alpha1.LabelManagedBy, Theirs: "k8s-controller", Ours: kumav1alpha1.ManagedBy},
+			Generated:   &Generated{Label: kumav1alpha1.LabelManagedBy, SystemValue: "k8s-controller", FairleadValue: kumav1alpha1.ManagedBy},
 			Kinds: []Kind{
 				kind("kuma.io", "meshes", "Mesh", true, "v1alpha1"),
 				kind("kuma.io", "meshservices", "MeshService", false, "v1alpha1").ofTenants().generatedFromEach("Service"),
