@@ -90,6 +90,7 @@ func setupIndexes(ctx context.Context, mgr ctrl.Manager) error {
 	for _, kind := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
 		for index, of := range map[string]client.IndexerFunc{
 			model.IndexPolicy: model.PolicyIndexValues, model.IndexRequiredBy: model.RequiredByIndexValues, model.IndexWaiting: model.WaitingIndexValues,
+			model.IndexTemplate: model.TemplateIndexValues,
 		} {
 			if err := mgr.GetFieldIndexer().IndexField(ctx, kind, index, of); err != nil {
 				return fmt.Errorf("index bindings: %w", err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -167,13 +168,18 @@ func (r *reconciler) reconcileUnbound(ctx context.Context, binding client.Object
 		return nil
 	}
 	// All of them have the same template.
-	key, err := templateKeyOf(works[0])
+	key, err := model.TemplateKeyOfWork(works[0])
 	if err != nil {
 		return err
 	}
 	kept, err := r.isTemplateKept(ctx, key)
-	if err != nil || kept && key.Binding() == binding {
+	if err != nil {
 		return err
+	}
+	if kept && slices.Contains(key.Bindings(), binding) {
+		if other, err := model.FindBinding(ctx, r.client, key); other == nil || err != nil {
+			return err
+		}
 	}
 	_, err = r.applyWorks(ctx, o, DecideUnbound(o.Works, kept))
 	return err

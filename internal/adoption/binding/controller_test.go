@@ -49,6 +49,7 @@ func newStage(t *testing.T, o Observed, objects ...client.Object) *stage {
 	s := &stage{API: adoptiontest.NewAPI(t, func(b *fake.ClientBuilder) {
 		b.WithIndex(&workv1alpha1.Work{}, model.IndexBinding, model.BindingIndexValues)
 		b.WithIndex(&workv1alpha2.ResourceBinding{}, model.IndexRequiredBy, model.RequiredByIndexValues)
+		b.WithIndex(&workv1alpha2.ResourceBinding{}, model.IndexTemplate, model.TemplateIndexValues)
 	}, objects...)}
 	s.reconciler = &reconciler{
 		client: s, templates: templateReader{s}, now: func() time.Time { return deletionTime.Time },

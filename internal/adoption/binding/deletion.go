@@ -74,7 +74,7 @@ func deletionPolicyOf(o Observed) (deletionPolicy, passage.Reason) {
 		return deletionPolicy{preserve: true}, passage.Because(ReasonReleased, "no resource requires the template any more")
 	case o.Template == nil:
 		return deletionPolicy{preserve: preserve}, protectedReason(o.Binding, passage.Because(ReasonReleased, "the template is deleted"))
-	case model.IsTaken(o.Binding) && model.BindingPath(model.TemplateKeyOf(o.Binding).Binding()) == o.Binding.Path():
+	case model.IsTaken(o.Binding) && o.Binding.HasOwnName():
 		// The Works know what was written: without them, a Job that has finished would run again.
 		return deletionPolicy{keepWorks: true}, passage.Because(ReasonRecreated, "the binding is being deleted, and is created again")
 	}

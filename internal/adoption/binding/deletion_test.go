@@ -27,8 +27,12 @@ func TestDeletionOfABinding(t *testing.T) {
 		writes  []string
 		failure func(error) bool
 	}{
-		"without Works":                               {change: func(o *Observed) { o.Works = nil }, writes: []string{"patch ResourceBinding it-deployment"}},
-		"by hand, so the Works stay":                  {writes: []string{patch, "patch ResourceBinding it-deployment"}},
+		"without Works":              {change: func(o *Observed) { o.Works = nil }, writes: []string{"patch ResourceBinding it-deployment"}},
+		"by hand, so the Works stay": {writes: []string{patch, "patch ResourceBinding it-deployment"}},
+		"one of Karmada for a custom kind, by hand": {change: func(o *Observed) {
+			o.Template.SetAPIVersion("example.com/v1")
+			o.Binding.Spec.Resource.APIVersion = "example.com/v1"
+		}, writes: []string{patch, "patch ResourceBinding it-deployment"}},
 		"a Work that says what becomes of its object": {change: required, writes: []string{patch, remove}},
 		"a Work with nothing to say":                  {change: func(o *Observed) { o.Template = nil }, writes: []string{remove}},
 		"a Work that is being deleted already": {change: func(o *Observed) {
@@ -75,6 +79,10 @@ func TestDeletionOfABinding(t *testing.T) {
 // Works whose binding is gone wait for the next one, or go with their template.
 func TestUnboundWorks(t *testing.T) {
 	patch, remove := "patch Work "+workName, "delete Work "+workName
+	ofCustomKind := func(o *Observed) {
+		o.Template.SetAPIVersion("example.com/v1")
+		o.Works["west"].Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"example.com/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"it"}}`)
+	}
 	for name, c := range map[string]struct {
 		change func(*Observed)
 		writes []string
@@ -94,6 +102,13 @@ func TestUnboundWorks(t *testing.T) {
 		"the template has its binding elsewhere": {func(o *Observed) {
 			o.Template.SetName("other")
 			o.Works["west"].Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"other"}}`)
+		}, []string{patch, remove}},
+		"of Karmada, of a custom kind": {ofCustomKind, nil},
+		"of Karmada, of a custom kind that has another binding": {func(o *Observed) {
+			ofCustomKind(o)
+			key := model.KeyOf(o.Template)
+			o.Binding = model.NewBinding(key.Binding())
+			o.Binding.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "example.com/v1", Kind: "Deployment", Namespace: "shop", Name: "it"}
 		}, []string{patch, remove}},
 		"no Works": {func(o *Observed) { o.Template, o.Works = nil, nil }, nil},
 	} {

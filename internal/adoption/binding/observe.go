@@ -35,18 +35,6 @@ func (r *reconciler) getTemplate(ctx context.Context, key model.TemplateKey, see
 	return err == nil && into.GetDeletionTimestamp() == nil, nil
 }
 
-// templateKeyOf is the key of the template that a Work was made from.
-func templateKeyOf(work *workv1alpha1.Work) (model.TemplateKey, error) {
-	manifest := &unstructured.Unstructured{}
-	if len(work.Spec.Workload.Manifests) == 0 {
-		return model.TemplateKey{}, fmt.Errorf("the manifest of Work %s/%s is missing", work.Namespace, work.Name)
-	}
-	if err := manifest.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw); err != nil {
-		return model.TemplateKey{}, fmt.Errorf("read the manifest of Work %s/%s: %w", work.Namespace, work.Name, err)
-	}
-	return model.KeyOf(manifest), nil
-}
-
 // isTemplateKept tells whether the template of a binding that is being deleted, or gone, exists, and stays. In a namespace that is
 // being deleted none does, even if the binding goes first.
 func (r *reconciler) isTemplateKept(ctx context.Context, key model.TemplateKey) (bool, error) {

@@ -151,7 +151,7 @@ func (h *hub) decide(planned []plannedBinding) map[string]passage.Action {
 	}
 	look, all := &simulator{works: h.works, clusters: clusters}, map[string]passage.Action{}
 	for _, p := range planned {
-		d := binding.Decide(binding.Observed{Binding: p.binding, Template: p.template, Works: look.worksOf(p.template)})
+		d := binding.Decide(binding.Observed{Binding: p.binding, Template: p.template, Works: look.worksOf(p)})
 		if d.Err != nil {
 			h.t.Fatal(d.Err)
 		}
@@ -440,6 +440,45 @@ func TestResourceInTwoVersionsIsPlannedOnce(t *testing.T) {
 			planned, elsewhere, err := state.bindTemplates(slices.Collect(maps.Values(h.templates)), p, nil)
 			if err != nil || len(planned) != 1 || planned[0].template.GetAPIVersion() != want || len(elsewhere) > 0 {
 				t.Errorf("%v, %v, %v", planned, elsewhere, err)
+			}
+		})
+	}
+}
+
+// A template whose binding Karmada has made is planned with that binding and its Works; one whose name another template's binding has
+// gets another name, and none of those Works.
+func TestForecastOfInheritedBindings(t *testing.T) {
+	const route, deployment = "VirtualService networking.istio.io/v1", "Deployment apps/v1\nspec: {replicas: 1}"
+	for name, c := range map[string]struct {
+		template, inherited, of string
+		want                    string
+		works                   int
+	}{
+		"of the template":    {route, "it-virtualservice", route, "it-virtualservice", 1},
+		"of a role's":        {"Role rbac.authorization.k8s.io/v1", "it.reader-role", "Role rbac.authorization.k8s.io/v1", "it.reader-role", 1},
+		"of another's":       {deployment, "it-deployment", "Deployment example.com/v1", "it-deployment-" + model.Digest("apps", "Deployment", "it"), 0},
+		"of another version": {deployment, "it-odd", "Deployment apps/v1beta1", "it-odd", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, "west")
+			object, of := h.template("it", c.template), adoptiontest.Object(t, c.of)
+			p := h.policy("p", policyv1alpha1.ConflictAbort)
+			p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: object.GetAPIVersion(), Kind: object.GetKind()}}
+			b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: c.inherited})
+			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: of.GetAPIVersion(), Kind: of.GetKind(), Namespace: "shop", Name: "it"}
+			h.bindings[client.ObjectKeyFromObject(b.Object)] = b
+			state := &hubState{policies: h.policies, members: h.members, bindings: h.bindings}
+			planned, _, err := state.bindTemplates([]*unstructured.Unstructured{object}, p, nil)
+			if err != nil || len(planned) != 1 || planned[0].binding.GetName() != c.want {
+				t.Fatalf("%v, %v", planned, err)
+			}
+			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: model.ExecutionNamespace("west"), Name: "it-5d6c7b8a9f"}}
+			s := &simulator{
+				clusters: map[string]*clusterv1alpha1.Cluster{"west": {}},
+				bound:    map[client.ObjectKey]*workv1alpha1.Work{{Namespace: work.Namespace, Name: "shop/" + c.inherited}: work},
+			}
+			if works := s.worksOf(planned[0]); len(works) != c.works {
+				t.Errorf("Works: %v", works)
 			}
 		})
 	}

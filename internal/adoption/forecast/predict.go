@@ -97,7 +97,7 @@ func newSimulator(ctx context.Context, hub client.Reader, clusters map[string]*c
 func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []plannedBinding) error {
 	byCluster := map[string][]binding.Step{}
 	for _, p := range planned {
-		d := binding.Decide(binding.Observed{Binding: p.binding, Template: p.template, Works: simulator.worksOf(p.template)})
+		d := binding.Decide(binding.Observed{Binding: p.binding, Template: p.template, Works: simulator.worksOf(p)})
 		if d.Err != nil {
 			return d.Err
 		}
@@ -142,13 +142,13 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 	return context.Cause(ctx)
 }
 
-// worksOf a template, by cluster.
-func (f *simulator) worksOf(template *unstructured.Unstructured) map[string]*workv1alpha1.Work {
-	all, t := map[string]*workv1alpha1.Work{}, model.TemplateOf(template)
+// worksOf a binding, by cluster.
+func (f *simulator) worksOf(p plannedBinding) map[string]*workv1alpha1.Work {
+	all, t := map[string]*workv1alpha1.Work{}, model.TemplateOf(p.template)
 	for cluster := range f.clusters {
 		namespace := model.ExecutionNamespace(cluster)
 		// One that Karmada has made for the binding has another name.
-		inherited := f.bound[client.ObjectKey{Namespace: namespace, Name: model.BindingPath(t.Key().Binding())}]
+		inherited := f.bound[client.ObjectKey{Namespace: namespace, Name: p.binding.Path()}]
 		if w := cmp.Or(f.works[client.ObjectKey{Namespace: namespace, Name: model.WorkName(t)}], inherited); w != nil {
 			all[cluster] = w
 		}

@@ -27,6 +27,8 @@ type hubState struct {
 	clusters map[string]*clusterv1alpha1.Cluster
 	members  []policy.Member
 	bindings map[client.ObjectKey]*model.Binding
+	// byTemplate are the same by the ID of their template: see find.
+	byTemplate map[string]*model.Binding
 	// unknown is made by unknownStates.
 	unknown map[string]passage.Reason
 	// proposed are templates that the hub does not have yet, or in another version.
@@ -63,9 +65,30 @@ func observeHub(ctx context.Context, hub client.Reader, subject *policy.Policy) 
 	return v, nil
 }
 
+// find finds the binding of a resource, in any version of its kind; nil if there is none.
+func (v *hubState) find(t model.Template) *model.Binding {
+	if v.byTemplate == nil {
+		v.byTemplate = map[string]*model.Binding{}
+		for _, b := range v.bindings {
+			id := model.TemplateKeyOf(b).ID()
+			v.byTemplate[id] = model.PreferredBinding(v.byTemplate[id], b)
+		}
+	}
+	return v.byTemplate[t.Key().ID()]
+}
+
+// setName names the planned binding of a resource as the operator does.
+func (v *hubState) setName(t model.Template, planned *model.Binding) {
+	if have := v.find(t); have != nil {
+		planned.SetName(have.GetName())
+		return
+	}
+	planned.SetName(t.Key().NewBinding(func(key client.ObjectKey) bool { return v.bindings[key] != nil }).Name)
+}
+
 // bindingOf a resource, nil if there is none.
 func (v *hubState) bindingOf(t model.Template) *model.Binding {
-	b := v.bindings[t.Key().Binding()]
+	b := v.find(t)
 	if b == nil || b.Spec.Resource.APIVersion != t.APIVersion {
 		return nil
 	}
@@ -74,7 +97,7 @@ func (v *hubState) bindingOf(t model.Template) *model.Binding {
 
 // isTakenInOtherVersion tells whether the operator has bound a resource in another version of its kind, and leaves it so.
 func (v *hubState) isTakenInOtherVersion(t model.Template) bool {
-	return template.IsTakenInOtherVersion(template.Observed{Template: t, Exists: true, Policies: v.policies, Binding: v.bindings[t.Key().Binding()]})
+	return template.IsTakenInOtherVersion(template.Observed{Template: t, Exists: true, Policies: v.policies, Binding: v.find(t)})
 }
 
 // plannedBinding is a resource, and the binding that it gets.
@@ -101,14 +124,14 @@ func (v *hubState) bindTemplates(found []*unstructured.Unstructured, subject *po
 	elsewhere = map[model.PolicyKey]int{}
 	planned := map[model.TemplateKey]*plannedBinding{}
 	// A resource that the policy selects in two versions of its kind has one binding.
-	bound := map[client.ObjectKey]bool{}
+	bound := map[string]bool{}
 	for _, template := range inSelectorOrder(found, subject) {
 		t := model.TemplateOf(template)
-		if template.GetDeletionTimestamp() != nil || subject.Match(t) == policy.NoMatch || bound[t.Key().Binding()] {
+		if template.GetDeletionTimestamp() != nil || subject.Match(t) == policy.NoMatch || bound[t.Key().ID()] {
 			continue
 		}
 		if v.isTakenInOtherVersion(t) {
-			if claim := model.ClaimOf(v.bindings[t.Key().Binding()]); claim != subject.Key() && claim != (model.PolicyKey{}) {
+			if claim := model.ClaimOf(v.find(t)); claim != subject.Key() && claim != (model.PolicyKey{}) {
 				elsewhere[claim]++
 			}
 			continue
@@ -125,7 +148,7 @@ func (v *hubState) bindTemplates(found []*unstructured.Unstructured, subject *po
 		if err != nil {
 			return nil, nil, err
 		}
-		planned[model.KeyOf(template)], bound[t.Key().Binding()] = &plannedBinding{template, b}, true
+		planned[model.KeyOf(template)], bound[t.Key().ID()] = &plannedBinding{template, b}, true
 	}
 	if err := v.addDependencies(planned, get); err != nil {
 		return nil, nil, err
@@ -155,7 +178,13 @@ func (v *hubState) simulateBinding(object *unstructured.Unstructured, policy *po
 	if err != nil {
 		return nil, err
 	}
-	return template.DesiredBinding(model.TemplateOf(object), object.GetUID(), policy, v.members, content, have)
+	t := model.TemplateOf(object)
+	planned, err := template.DesiredBinding(t, object.GetUID(), policy, v.members, content, have)
+	if err != nil {
+		return nil, err
+	}
+	v.setName(t, planned)
+	return planned, nil
 }
 
 // listTemplates are all resources of the kinds that a policy selects.
@@ -251,7 +280,9 @@ func (v *hubState) dependencyBinding(key model.TemplateKey, get getTemplateFunc)
 		return &plannedBinding{object, b}, err
 	}
 	if have == nil {
-		return &plannedBinding{object, template.NewDependency(t, object.GetUID())}, nil
+		planned := template.NewDependency(t, object.GetUID())
+		v.setName(t, planned)
+		return &plannedBinding{object, planned}, nil
 	}
 	released := have.Copy()
 	model.Claim(released, model.PolicyKey{})

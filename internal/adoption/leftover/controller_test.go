@@ -16,11 +16,13 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
 	"github.com/fairlead/fairlead/internal/adoption/member"
 	"github.com/fairlead/fairlead/internal/adoption/model"
@@ -64,7 +66,16 @@ func workOf(name string) *workv1alpha1.Work {
 	}}
 }
 
-// A cluster has an object with a Work, one whose Work the cache does not have yet, one that is bound, one of another hub, a copy,
+// indexed is a cache of the hub.
+func indexed(t *testing.T, objects ...client.Object) *adoptiontest.API {
+	return adoptiontest.NewAPI(t, func(b *fake.ClientBuilder) {
+		for _, kind := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
+			b.WithIndex(kind, model.IndexTemplate, model.TemplateIndexValues)
+		}
+	}, objects...)
+}
+
+// A cluster has an object with a Work, one whose Work the cache does not have yet, one that is bound, one that is bound under a name of Karmada's, one of another hub, a copy,
 // and three leftovers, of which one is protected from deletion.
 func TestReconcile(t *testing.T) {
 	for asked, c := range map[string]struct {
@@ -85,9 +96,13 @@ func TestReconcile(t *testing.T) {
 			cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 			bound := bindingTo("west")
 			bound.SetName("bound-configmap")
-			cache := adoptiontest.NewAPI(t, nil, cluster, workOf("it"))
-			hub := adoptiontest.NewAPI(t, nil, workOf("it"), workOf("new"), bound.Object)
-			west := adoptiontest.NewAPI(t, nil, labelled(hubID, "it", "it"), labelled(hubID, "new", "new"), labelled(hubID, "bound", "bound"),
+			bound.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "bound"}
+			inherited := bound.Copy()
+			inherited.SetName("of-another-name")
+			inherited.Spec.Resource.Name = "inherited"
+			cache := indexed(t, cluster, workOf("it"), inherited.Copy().Object)
+			hub := adoptiontest.NewAPI(t, nil, workOf("it"), workOf("new"), bound.Object, inherited.Object)
+			west := adoptiontest.NewAPI(t, nil, labelled(hubID, "it", "it"), labelled(hubID, "new", "new"), labelled(hubID, "bound", "bound"), labelled(hubID, "inherited", "inherited"),
 				labelled("another", "other", "other"), labelled(hubID, "copy", "it-too"), labelled(hubID, "left", "left"), labelled(hubID, "left-too", "left-too"),
 				labelledClaim("data"))
 			recorder := events.NewFakeRecorder(5)
@@ -151,7 +166,7 @@ func TestReconcileWithErrors(t *testing.T) {
 				return nil
 			}
 			r := &reconciler{
-				client: adoptiontest.NewAPI(t, nil, cluster), hub: hubID,
+				client: indexed(t, cluster), hub: hubID,
 				clientOf: func(string) *member.Client { return &member.Client{Name: "west", API: west} },
 				kindsOf: func(*member.Client) ([]schema.GroupVersionKind, error) {
 					return []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Service")}, nil

@@ -110,6 +110,18 @@ func (r *reconciler) observe(ctx context.Context, m *member.Client, c *clusterv1
 		return o, err
 	}
 	o.HasWork = work != nil
-	o.Binding, err = model.GetBinding(ctx, r.reader, t.Key().Binding())
+	// The cache has indexes, the API server none.
+	cached, err := model.FindBinding(ctx, r.client, t.Key())
+	if err != nil {
+		return o, err
+	}
+	binding := t.Key().Binding()
+	if cached != nil {
+		binding.Name = cached.GetName()
+	}
+	o.Binding, err = model.GetBinding(ctx, r.reader, binding)
+	if o.Binding != nil && model.TemplateKeyOf(o.Binding).ID() != t.Key().ID() {
+		o.Binding = nil
+	}
 	return o, err
 }

@@ -88,6 +88,11 @@ func (b *Binding) String() string { return b.Kind() + " " + b.Path() }
 // Path is the namespace, if any, and the name.
 func (b *Binding) Path() string { return BindingPath(client.ObjectKeyFromObject(b.Object)) }
 
+// HasOwnName tells whether the name of a binding is one by which it is found from its template.
+func (b *Binding) HasOwnName() bool {
+	return slices.Contains(TemplateKeyOf(b).Bindings(), client.ObjectKeyFromObject(b.Object))
+}
+
 // BindingPath is the path of the binding with a key.
 func BindingPath(key client.ObjectKey) string { return strings.TrimPrefix(key.String(), "/") }
 

@@ -36,6 +36,38 @@ func ListWorks(ctx context.Context, reader client.Reader, binding string) (map[s
 	return works, nil
 }
 
+// IndexTemplate is the index of bindings by the ID of their template.
+const IndexTemplate = "template"
+
+func TemplateIndexValues(object client.Object) []string {
+	return []string{TemplateKeyOf(AsBinding(object)).ID()}
+}
+
+// FindBinding finds the binding of a template, whatever its name; nil if there is none.
+func FindBinding(ctx context.Context, reader client.Reader, template TemplateKey) (*Binding, error) {
+	all, err := ListBindings(ctx, reader, template.Namespace, client.MatchingFields{IndexTemplate: template.ID()})
+	if err != nil {
+		return nil, err
+	}
+	var found *Binding
+	for _, b := range all {
+		found = PreferredBinding(found, b)
+	}
+	if found == nil {
+		return nil, nil
+	}
+	return found.Copy(), nil
+}
+
+// PreferredBinding is which of two bindings of a template is in force: that with the name that Fairlead gives it. A may be nil.
+func PreferredBinding(a, b *Binding) *Binding {
+	own := TemplateKeyOf(b).Binding().Name
+	if a == nil || b.GetName() == own || a.GetName() != own && b.GetName() < a.GetName() {
+		return b
+	}
+	return a
+}
+
 // IndexRequiredBy is the index of bindings by the bindings that require their template.
 const IndexRequiredBy = "requirer"
 

@@ -43,7 +43,8 @@ func boundBy(namespace, name string, policy PolicyKey, requiredBy ...client.Obje
 func indexedHub(t *testing.T, objects ...client.Object) *adoptiontest.API {
 	return adoptiontest.NewAPI(t, func(b *fake.ClientBuilder) {
 		for _, kind := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
-			b.WithIndex(kind, IndexPolicy, PolicyIndexValues).WithIndex(kind, IndexRequiredBy, RequiredByIndexValues)
+			b.WithIndex(kind, IndexPolicy, PolicyIndexValues).WithIndex(kind, IndexRequiredBy, RequiredByIndexValues).
+				WithIndex(kind, IndexTemplate, TemplateIndexValues)
 		}
 	}, objects...)
 }
@@ -101,6 +102,45 @@ func TestBindingsAreFoundByIndex(t *testing.T) {
 				t.Errorf("got %s, %v", got, err)
 			}
 		})
+	}
+}
+
+// The binding of a template is found whatever its name, in every version of its kind; of two, that with Fairlead's name.
+func TestFindBinding(t *testing.T) {
+	of := func(namespace, name, kind, apiVersion, template string) client.Object {
+		b := NewBinding(client.ObjectKey{Namespace: namespace, Name: name})
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: template}
+		return b.Object
+	}
+	const roles, routes = "rbac.authorization.k8s.io/v1", "networking.istio.io/v1"
+	both := TemplateKey{schema.FromAPIVersionAndKind(routes, "VirtualService"), client.ObjectKey{Namespace: "shop", Name: "both"}}
+	hub := indexedHub(t,
+		of("shop", "cart-deployment", "Deployment", "apps/v1", "cart"),
+		of("shop", "web-virtualservice", "VirtualService", routes, "web"),
+		of("bank", "web-virtualservice", "VirtualService", routes, "other"),
+		of("shop", "web-service", "Service", "serving.knative.dev/v1", "web"),
+		of("", "system.node-clusterrole", "ClusterRole", roles, "system:node"),
+		of("shop", "both-virtualservice", "VirtualService", routes, "both"),
+		of("shop", both.Binding().Name, "VirtualService", routes, "both"),
+	)
+	for _, c := range []struct{ namespace, kind, apiVersion, template, want string }{
+		{"shop", "Deployment", "apps/v1", "cart", "ResourceBinding shop/cart-deployment"},
+		{"shop", "Deployment", "apps/v1beta1", "cart", "ResourceBinding shop/cart-deployment"},
+		{"shop", "VirtualService", routes, "web", "ResourceBinding shop/web-virtualservice"},
+		{"bank", "VirtualService", routes, "web", ""},
+		{"shop", "Service", "v1", "web", ""},
+		{"", "ClusterRole", roles, "system:node", "ClusterResourceBinding system.node-clusterrole"},
+		{"", "ClusterRole", roles, "system.node", ""},
+		{"shop", "VirtualService", routes, "both", "ResourceBinding shop/" + both.Binding().Name},
+	} {
+		key := TemplateKey{schema.FromAPIVersionAndKind(c.apiVersion, c.kind), client.ObjectKey{Namespace: c.namespace, Name: c.template}}
+		b, err := FindBinding(t.Context(), hub, key)
+		if got := pathsOf(slices.DeleteFunc([]*Binding{b}, func(b *Binding) bool { return b == nil })); got != c.want || err != nil {
+			t.Errorf("%v: got %s, %v", key, got, err)
+		}
+		if b != nil && !slices.Contains(key.Bindings(), client.ObjectKeyFromObject(b.Object)) {
+			t.Errorf("%s is none of %v", b, key.Bindings())
+		}
 	}
 }
 

@@ -46,6 +46,17 @@ func BindingName(kind schema.GroupVersionKind, name string) string {
 	return sanitizeName(full, kind.Group, kind.Kind, name)
 }
 
+// BindingNames are the names that the binding of a template may have: that of BindingName; that by which Karmada has made it; and the
+// one that it gets if a binding of another template has its name, as Karmada names those of different groups alike.
+func BindingNames(kind schema.GroupVersionKind, name string) []string {
+	own := BindingName(kind, name)
+	all := []string{own, ShortenName(own+"-"+Digest(kind.Group, kind.Kind, name), kind.Group, kind.Kind, name)}
+	if karmada := strings.ToLower(strings.ReplaceAll(name, ":", ".") + "-" + kind.Kind); karmada != own {
+		all = append(all, karmada)
+	}
+	return all
+}
+
 // WorkName is the name of the Works of a template, in the namespace of each cluster.
 func WorkName(t Template) string {
 	return sanitizeName(t.Name+"-"+Digest(t.Key().Kind.Group, t.Kind, t.Namespace, t.Name), t.Name)

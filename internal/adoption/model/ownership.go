@@ -37,7 +37,7 @@ func IdentityOf(hub string, object *unstructured.Unstructured) Identity {
 
 // ObjectID identifies an object by kind and name, so that its Work can be replaced. A copy of the object has another ID.
 func ObjectID(object *unstructured.Unstructured) string {
-	return Digest(object.GroupVersionKind().Group, object.GetKind(), object.GetNamespace(), object.GetName())
+	return KeyOf(object).ID()
 }
 
 func (i Identity) Labels() map[string]string {

@@ -3,6 +3,7 @@ package template
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
@@ -112,11 +114,10 @@ func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t 
 func (d *Reconciler) applyBinding(ctx context.Context, t model.Template, uid types.UID, policy *policy.Policy, members []policy.Member, content Content, have *model.Binding) (*model.Binding, error) {
 	before := have
 	if have == nil {
-		works, err := model.ListWorks(ctx, d.client, model.BindingPath(t.Key().Binding()))
-		if err != nil {
+		var err error
+		if before, err = d.formerBinding(ctx, t, uid); err != nil {
 			return nil, err
 		}
-		before = FormerBinding(t, uid, works)
 	}
 	want, err := DesiredBinding(t, uid, policy, members, content, before)
 	if err != nil {
@@ -124,10 +125,48 @@ func (d *Reconciler) applyBinding(ctx context.Context, t model.Template, uid typ
 	}
 	switch {
 	case have == nil:
+		if before == nil {
+			if err := d.setName(ctx, t.Key(), want); err != nil {
+				return nil, err
+			}
+		}
 		return want, d.client.Create(ctx, want.Object, client.FieldOwner(model.FieldOwner))
 	case equality.Semantic.DeepEqual(have.Spec, want.Spec) && equality.Semantic.DeepEqual(have.GetAnnotations(), want.GetAnnotations()) &&
 		slices.Equal(have.GetFinalizers(), want.GetFinalizers()):
 		return have, nil
 	}
 	return want, d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner))
+}
+
+// formerBinding is the binding that the Works of a template are from, under the name that they tell; nil if there are none.
+func (d *Reconciler) formerBinding(ctx context.Context, t model.Template, uid types.UID) (*model.Binding, error) {
+	for _, binding := range t.Key().Bindings() {
+		works, err := model.ListWorks(ctx, d.client, model.BindingPath(binding))
+		if err != nil {
+			return nil, err
+		}
+		maps.DeleteFunc(works, func(_ string, work *workv1alpha1.Work) bool { return isOfOtherTemplate(work, t) })
+		if former := FormerBinding(t, uid, works); former != nil {
+			former.SetName(binding.Name)
+			return former, nil
+		}
+	}
+	return nil, nil
+}
+
+// isOfOtherTemplate tells whether a Work has the object of another template.
+func isOfOtherTemplate(work *workv1alpha1.Work, t model.Template) bool {
+	key, err := model.TemplateKeyOfWork(work)
+	return err == nil && key.ID() != t.Key().ID()
+}
+
+// setName names a binding that is created as no binding of another template is named.
+func (d *Reconciler) setName(ctx context.Context, key model.TemplateKey, b *model.Binding) error {
+	var failed error
+	b.SetName(key.NewBinding(func(name client.ObjectKey) bool {
+		other, err := model.GetBinding(ctx, d.client, name)
+		failed = err
+		return other != nil && model.TemplateKeyOf(other).ID() != key.ID()
+	}).Name)
+	return failed
 }

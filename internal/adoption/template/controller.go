@@ -195,7 +195,7 @@ type Reconciler struct {
 
 // Reconcile brings one resource to its binding.
 func (d *Reconciler) Reconcile(ctx context.Context, key model.TemplateKey) (reconcile.Result, error) {
-	have, err := model.GetBinding(ctx, d.client, key.Binding())
+	have, err := model.FindBinding(ctx, d.client, key)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -225,7 +225,9 @@ func (d *Reconciler) Reconcile(ctx context.Context, key model.TemplateKey) (reco
 	case model.ActionNone:
 		if !o.Exists && have == nil {
 			// Somebody may have deleted the binding before, and its Works are left.
-			d.enqueueBinding(key.Binding())
+			for _, binding := range key.Bindings() {
+				d.enqueueBinding(binding)
+			}
 		}
 	case model.ActionDelete, model.ActionRestore, model.ActionOrphan:
 		return reconcile.Result{}, d.releaseBinding(ctx, have, decision.Action)

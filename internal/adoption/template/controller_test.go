@@ -85,7 +85,7 @@ func newHub(t *testing.T) *hub {
 	h := &hub{API: adoptiontest.NewAPI(t, func(b *fake.ClientBuilder) {
 		for _, kind := range []client.Object{&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}} {
 			b.WithIndex(kind, model.IndexRequiredBy, model.RequiredByIndexValues).WithIndex(kind, model.IndexPolicy, model.PolicyIndexValues).
-				WithIndex(kind, model.IndexWaiting, model.WaitingIndexValues)
+				WithIndex(kind, model.IndexWaiting, model.WaitingIndexValues).WithIndex(kind, model.IndexTemplate, model.TemplateIndexValues)
 		}
 		b.WithIndex(&workv1alpha1.Work{}, model.IndexBinding, model.BindingIndexValues)
 	}, adoptiontest.Object(t, cart), adoptiontest.Object(t, "ConfigMap v1\ndata: {a: b}"), leaving,
@@ -337,18 +337,17 @@ func TestReconcileUnknown(t *testing.T) {
 		err     error
 		failed  bool
 	}{
-		"the binding cannot be read":                   {"get ResourceBinding it-deployment", refused, true},
-		"the kind may not be read":                     {"list Deployment", forbidden, false},
-		"the kind cannot be read":                      {"list Deployment", refused, false},
-		"the template cannot be read":                  {"get Deployment it", refused, true},
-		"policies cannot be listed":                    {"list PropagationPolicy", refused, true},
-		"policies of the cluster cannot be listed":     {"list ClusterPropagationPolicy", refused, true},
-		"clusters cannot be listed":                    {"list Cluster", refused, true},
-		"dependencies cannot be listed":                {"list ResourceBinding", refused, true},
-		"a dependency cannot be read":                  {"get ConfigMap it", refused, true},
-		"the kind of the dependency cannot be read":    {"list ConfigMap", refused, false},
-		"the kind of the dependency may not be read":   {"list ConfigMap", forbidden, false},
-		"the binding of the dependency cannot be read": {"get ResourceBinding it-configmap", refused, true},
+		"the binding cannot be read":                 {"get ResourceBinding it-deployment", refused, true},
+		"the kind may not be read":                   {"list Deployment", forbidden, false},
+		"the kind cannot be read":                    {"list Deployment", refused, false},
+		"the template cannot be read":                {"get Deployment it", refused, true},
+		"policies cannot be listed":                  {"list PropagationPolicy", refused, true},
+		"policies of the cluster cannot be listed":   {"list ClusterPropagationPolicy", refused, true},
+		"clusters cannot be listed":                  {"list Cluster", refused, true},
+		"bindings cannot be listed":                  {"list ResourceBinding", refused, true},
+		"a dependency cannot be read":                {"get ConfigMap it", refused, true},
+		"the kind of the dependency cannot be read":  {"list ConfigMap", refused, false},
+		"the kind of the dependency may not be read": {"list ConfigMap", forbidden, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)

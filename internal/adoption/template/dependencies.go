@@ -16,9 +16,9 @@ import (
 // applyDependencies has the needed templates go to the clusters of by, and releases those that by no longer needs. With retry, it
 // has to be called again after a while: a needed template cannot be read, or its former binding is still being deleted.
 func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, needed []model.TemplateKey, restore bool) (retry bool, err error) {
-	wanted := map[client.ObjectKey]bool{}
+	wanted := map[string]bool{}
 	for _, key := range needed {
-		wanted[key.Binding()] = true
+		wanted[key.ID()] = true
 		if err := d.Kinds.watchKind(ctx, key.Kind); err != nil {
 			// Whether the dependency exists is unknown: its binding, if any, stays.
 			retry = true
@@ -35,7 +35,7 @@ func (d *Reconciler) applyDependencies(ctx context.Context, by *model.Binding, n
 		return false, err
 	}
 	for _, b := range dependency {
-		if wanted[client.ObjectKeyFromObject(b.Object)] {
+		if wanted[model.TemplateKeyOf(b).ID()] {
 			continue
 		}
 		if err := d.removeDependency(ctx, by, b.Copy(), restore); err != nil {
@@ -56,12 +56,15 @@ func (d *Reconciler) addDependency(ctx context.Context, by *model.Binding, key m
 	if policy.IsExcluded(t) {
 		return false, nil
 	}
-	have, err := model.GetBinding(ctx, d.client, key.Binding())
+	have, err := model.FindBinding(ctx, d.client, key)
 	if err != nil {
 		return false, err
 	}
 	if have == nil {
 		b := WithDependents(NewDependency(t, metadata.UID), nil, by)
+		if err := d.setName(ctx, key, b); err != nil {
+			return false, err
+		}
 		err := d.client.Create(ctx, b.Object, client.FieldOwner(model.FieldOwner))
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return false, nil

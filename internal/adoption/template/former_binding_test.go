@@ -53,7 +53,7 @@ func TestWorksAreLookedAtWhenTheTemplateIsGone(t *testing.T) {
 	h := newHub(t)
 	key := cartKey
 	key.Name = "gone"
-	if _, err := h.reconciler.Reconcile(t.Context(), key); err != nil || !slices.Equal(h.enqueued, []client.ObjectKey{key.Binding()}) {
+	if _, err := h.reconciler.Reconcile(t.Context(), key); err != nil || !slices.Equal(h.enqueued, key.Bindings()) {
 		t.Errorf("%v, %v", h.enqueued, err)
 	}
 }

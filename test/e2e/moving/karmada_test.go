@@ -14,8 +14,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,7 +62,7 @@ func TestMoveFromKarmada(t *testing.T) {
 	unchanged(t, before, site.running(t, ""))
 	m.plans(t, "1 to update. No pod restarts.", "pp", "nginx", "-n", "shop")
 	m.takesOver(t)
-	m.applied(t)
+	m.applied(t, withRoute...)
 	unchanged(t, before, site.running(t, ""))
 	m.checkSays(t, "ok")
 
@@ -72,7 +75,18 @@ func TestMoveFromKarmada(t *testing.T) {
 		}
 		return nil
 	})
-	m.applied(t)
+	m.applied(t, withRoute...)
+
+	// A cluster is taken out of the policy of a custom kind: one Work alone has the object, and nothing creates it again.
+	harness.Change(t, w, &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "routes"}}, func(p *policyv1alpha1.PropagationPolicy) {
+		p.Spec.Placement.ClusterAffinity.ClusterNames = []string{"none"}
+	})
+	m.applied(t, karmadaWorks...)
+	route := &unstructured.Unstructured{}
+	route.SetGroupVersionKind(schema.GroupVersionKind{Group: "networking.istio.io", Version: "v1", Kind: "VirtualService"})
+	if err := site.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, route); !apierrors.IsNotFound(err) {
+		t.Errorf("the VirtualService in the member: %v, %v", route.GetDeletionTimestamp(), err)
+	}
 
 	// Back: Karmada finds its Work, and its marks in the member.
 	site.serving(t, "shop/nginx")
@@ -93,6 +107,12 @@ func TestMoveFromKarmada(t *testing.T) {
 		t.Errorf("the Deployment in the member has annotations %v", live.Annotations)
 	}
 }
+
+// karmadaWorks are the Works that Karmada has made, and withRoute those before the VirtualService leaves the member.
+var (
+	karmadaWorks = []string{"nginx-687f7fb96f", "readers-5d6c7b8a9f", "shop-76b5c5f7f9", "shop.readers-7d5f9c8b6b"}
+	withRoute    = append(slices.Clone(karmadaWorks), "web-6c9d8f7b5a")
+)
 
 // newMember is a cluster that is a member of Karmada.
 func newMember(t *testing.T) world {
@@ -127,16 +147,16 @@ func (w world) karmadaStops(t *testing.T) {
 	}
 }
 
-// applied waits until Fairlead reports that the template is applied, through the Work that Karmada has made.
-func (m move) applied(t *testing.T) {
+// applied waits until Fairlead reports that templates are applied, through the bindings and Works that Karmada has made.
+func (m move) applied(t *testing.T, works ...string) {
 	t.Helper()
 	wait.Until(t, func(ctx context.Context) error {
-		works := &workv1alpha1.WorkList{}
-		if err := m.List(ctx, works); err != nil {
+		list := &workv1alpha1.WorkList{}
+		if err := m.List(ctx, list); err != nil {
 			return err
 		}
 		var names []string
-		for _, work := range works.Items {
+		for _, work := range list.Items {
 			names = append(names, work.Name)
 			if work.Labels["work.karmada.io/permanent-id"] == "" || !writtenBy(&work, "fairlead/adoption") {
 				return fmt.Errorf("Work %s is not Fairlead's", work.Name)
@@ -145,17 +165,26 @@ func (m move) applied(t *testing.T) {
 				return fmt.Errorf("Work %s: %w", work.Name, err)
 			}
 		}
-		if slices.Sort(names); !slices.Equal(names, []string{"nginx-687f7fb96f", "readers-5d6c7b8a9f", "shop-76b5c5f7f9"}) {
+		if slices.Sort(names); !slices.Equal(names, works) {
 			return fmt.Errorf("the Works are %v", names)
 		}
 		return nil
 	})
-	harness.WaitFor(t, m, &workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "readers-clusterrole"}}, func(b *workv1alpha2.ClusterResourceBinding) error {
-		if !slices.Equal(b.Finalizers, []string{"karmada.io/binding-controller"}) {
-			return fmt.Errorf("finalizers %v", b.Finalizers)
-		}
-		return isTrue(b.Status.Conditions, workv1alpha2.ConditionFullyApplied)
-	})
+	for _, name := range []string{"readers-clusterrole", "shop.readers-clusterrole"} {
+		harness.WaitFor(t, m, &workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(b *workv1alpha2.ClusterResourceBinding) error {
+			if !slices.Equal(b.Finalizers, []string{"karmada.io/binding-controller"}) {
+				return fmt.Errorf("finalizers %v", b.Finalizers)
+			}
+			return isTrue(b.Status.Conditions, workv1alpha2.ConditionFullyApplied)
+		})
+	}
+	bindings, ofCluster := &workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}
+	if err := errors.Join(m.List(t.Context(), bindings), m.List(t.Context(), ofCluster)); err != nil {
+		t.Fatal(err)
+	}
+	if len(bindings.Items) != 2 || len(ofCluster.Items) != 2 {
+		t.Errorf("there are %d ResourceBindings and %d ClusterResourceBindings, and Karmada has made 2 of each", len(bindings.Items), len(ofCluster.Items))
+	}
 	harness.WaitFor(t, m, &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nginx-deployment"}}, func(b *workv1alpha2.ResourceBinding) error {
 		if !writtenBy(b, "fairlead/adoption") {
 			return errors.New("not written by Fairlead")
