@@ -145,11 +145,24 @@ func (c *cluster) wrote(key passage.Object, object *unstructured.Unstructured) {
 	if key.Kind == "Service" && name(key) == "environmentd" {
 		detail = ", which leads to generation " + c.public()
 	}
+	if key.Kind == "RoleBinding" && verb == "change" {
+		detail = ", which grants to " + strings.Join(subjectsOf(object), " and ")
+	}
 	c.tell("%s   %s %s%s", verb, key.Kind, name(key), detail)
 	if key.Kind == "StatefulSet" && !same {
 		c.start(key, object)
 	}
 	c.changed()
+}
+
+// subjectsOf are the names of the subjects of a RoleBinding.
+func subjectsOf(object *unstructured.Unstructured) []string {
+	var names []string
+	subjects, _, _ := unstructured.NestedSlice(object.Object, "subjects")
+	for _, subject := range subjects {
+		names = append(names, subject.(map[string]any)["name"].(string))
+	}
+	return names
 }
 
 func sameSpec(a, b *unstructured.Unstructured) bool {

@@ -359,7 +359,7 @@ func (p *planner) planSharedObjects() {
 	wanted := map[passage.Object]bool{}
 	for _, object := range all {
 		wanted[objects.Identity(object)] = true
-		have := p.SharedObjects[objects.Identity(object)]
+		have := p.existing(object)
 		switch kind := object.GroupVersionKind(); {
 		case p.keepsInherited(object):
 			continue

@@ -105,6 +105,11 @@ func startable(steps []passage.Step) []passage.Step {
 	return start
 }
 
+// existing is a shared object as it is, by whichever operator; nil if there is none.
+func (p *planner) existing(object *unstructured.Unstructured) *unstructured.Unstructured {
+	return cmp.Or(p.SharedObjects[objects.Identity(object)], p.InheritedObjects[objects.Identity(object)])
+}
+
 // keepsInherited tells whether an object stays as another operator has made it. What a new generation needs is applied before that
 // starts, and balancerd and the console are replaced when it is active. Their replicas are set at any time.
 func (p *planner) keepsInherited(object *unstructured.Unstructured) bool {
@@ -122,7 +127,7 @@ func (p *planner) keepsInherited(object *unstructured.Unstructured) bool {
 // active, and otherwise the selector.
 func (p *planner) keepPods(want, have *unstructured.Unstructured) *unstructured.Unstructured {
 	if active := p.Active(); active != nil && active.Foreign {
-		return objects.KeepTemplate(want, cmp.Or(have, p.InheritedObjects[objects.Identity(want)]))
+		return objects.KeepTemplate(want, have)
 	}
 	if have == nil {
 		return want

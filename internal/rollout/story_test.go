@@ -309,6 +309,22 @@ func TestStory(t *testing.T) {
 				c.roll(100, "v2")
 			},
 		},
+		"made-by-others-service-account": {
+			title: "Somebody else has made what serves, with its permissions. The next rollout asks for another ServiceAccount: that of what serves keeps its permissions until the new generation leads.",
+			setup: func(c *cluster) {
+				account := newUnstructured(objects.KindServiceAccount)
+				account.SetNamespace("shop")
+				account.SetName("builder")
+				account.SetAnnotations(map[string]string{v1alpha2.AnnotationAllowMaterialize: "true"})
+				c.objects[objects.Identity(account)] = account
+				c.m = maker{c.m}.serving(c.t, 1, makeMaterialize()).Materialize
+				c.others(1, v1alpha2.LeaderIsLeader)
+				c.sharedOfOthers()
+				c.on(100, "serviceAccountName: builder, and another image", func() {
+					c.edit(func(b maker) { b.image("v2").Spec.ServiceAccountName = "builder" })
+				})
+			},
+		},
 		"made-by-others-immediate": {
 			title: "Somebody else has made what serves, and the strategy is to cause downtime. The next generation does not start in time, and theirs comes back as it was.",
 			setup: func(c *cluster) {
@@ -387,6 +403,22 @@ func (c *cluster) others(generation int64, status v1alpha2.LeaderStatus) {
 		c.objects[objects.Identity(object)] = object
 	}
 	c.daemons[made[0].GetUID()] = &daemon{status: status}
+}
+
+// sharedOfOthers are the permissions that somebody else has made for what serves.
+func (c *cluster) sharedOfOthers() {
+	shared, err := objects.Shared(c.m, objects.ActiveConfig{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, object := range shared {
+		object.SetNamespace("shop")
+		object.SetUID(types.UID(fmt.Sprint("of-others-", object.GetKind(), object.GetName())))
+		object.SetLabels(nil)
+		object.SetAnnotations(nil)
+		object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "materialize.cloud/v1alpha1", Kind: v1alpha2.MaterializeKind, Name: c.m.Name, UID: c.m.UID}})
+		c.objects[objects.Identity(object)] = object
+	}
 }
 
 // strip takes the label and the owner from an object.
