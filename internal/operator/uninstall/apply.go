@@ -1,6 +1,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +10,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
@@ -19,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/internal/crds"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/internal/operator/foreign"
 	"github.com/fairlead/fairlead/internal/operator/lease"
@@ -168,17 +172,39 @@ func release(ctx context.Context, config *rest.Config, c client.Client, plan Pla
 	return removeHeld(ctx, config)
 }
 
-// removeHeld removes what says that a passage holds: no operator would.
+// A CRD is served without its webhook within seconds, by every replica of the API server.
+const (
+	heldRetryInterval = 500 * time.Millisecond
+	heldRetryTimeout  = time.Minute
+)
+
+// removeHeld removes what says that a passage holds: no operator would. As long as the API server has not seen that a CRD has no
+// webhook any more, it calls that of the operator, which has ended.
 func removeHeld(ctx context.Context, config *rest.Config) error {
 	reporter, err := foreign.NewReporter(ctx, config, logr.Discard())
 	if err != nil {
 		return err
 	}
-	var errs []error
 	for _, system := range foreign.Systems() {
-		errs = append(errs, retry.RetryOnConflict(retry.DefaultBackoff, func() error { return reporter.Released(ctx, system) }))
+		var failed error
+		err := wait.PollUntilContextTimeout(ctx, heldRetryInterval, heldRetryTimeout, true, func(ctx context.Context) (bool, error) {
+			failed = reporter.Released(ctx, system)
+			return !isTransient(failed), nil
+		})
+		if err := cmp.Or(failed, err); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// isTransient tells whether the API server, or a webhook that it called, has failed in one of the requests, or an object has changed.
+func isTransient(err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return kube.IsUnavailable(err) || apierrors.IsConflict(err)
+	}
+	return slices.ContainsFunc(joined.Unwrap(), isTransient)
 }
 
 // change patches the metadata of an object, unless it is gone or another one has its name.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/operator"
+	"github.com/fairlead/fairlead/internal/operator/lease"
 )
 
 // pageSize is how many objects are listed at once.
@@ -48,6 +50,9 @@ func Observe(ctx context.Context, config *rest.Config, c client.Client) (Observe
 		}
 	}
 	if o.Deployments, err = observeDeployments(ctx, c); err != nil {
+		return o, err
+	}
+	if o.FormerLeases, err = observeFormerLeases(ctx, c); err != nil {
 		return o, err
 	}
 	if len(owners) == 0 {
@@ -118,6 +123,23 @@ func observeDeployments(ctx context.Context, c client.Client) ([]Deployment, err
 		found = append(found, Deployment{Ref{kind, d.GetNamespace(), d.GetName()}, int32(replicas)})
 	}
 	return found, nil
+}
+
+// observeFormerLeases finds the namespaces with a lease that operators hold for older versions: the Deployments that tell these
+// namespaces, too, are gone after `helm uninstall`.
+func observeFormerLeases(ctx context.Context, c client.Client) ([]string, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("LeaseList"))
+	if err := c.List(ctx, list, client.MatchingFields{"metadata.name": lease.FormerName}); err != nil {
+		return nil, fmt.Errorf("list Leases: %w", err)
+	}
+	var namespaces []string
+	for _, item := range list.Items {
+		if holder, _, err := unstructured.NestedString(item.Object, "spec", "holderIdentity"); err == nil && holder == lease.FormerHolder {
+			namespaces = append(namespaces, item.GetNamespace())
+		}
+	}
+	return namespaces, nil
 }
 
 // observeDependents looks for owner references in all kinds of the cluster, whoever has set them.

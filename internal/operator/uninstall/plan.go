@@ -69,6 +69,8 @@ type Observed struct {
 	Objects     []Object
 	Dependents  []Dependent
 	Deployments []Deployment
+	// FormerLeases are the namespaces with a lease that operators hold for older versions, also after the chart was uninstalled.
+	FormerLeases []string
 	// Unreadable are groups of APIs whose server does not answer. Nothing is known of the objects there.
 	Unreadable []string
 }
@@ -119,7 +121,7 @@ type Plan struct {
 	Rows []Row `json:"kinds"`
 	// ScaleDown are the Deployments of operators that are scaled to 0 first.
 	ScaleDown []Deployment `json:"-"`
-	// Namespaces of Deployments of operators, which keep a lease there for older versions.
+	// Namespaces of operators, which keep a lease there for older versions.
 	Namespaces []string `json:"-"`
 	// Owners are removed before finalizers: an object that is being deleted goes with its last finalizer.
 	Owners     []Release `json:"-"`
@@ -139,10 +141,11 @@ func Decide(o Observed) Plan {
 		if d.Replicas > 0 {
 			plan.ScaleDown = append(plan.ScaleDown, d)
 		}
-		if !slices.Contains(plan.Namespaces, d.Namespace) {
-			plan.Namespaces = append(plan.Namespaces, d.Namespace)
-		}
+		plan.Namespaces = append(plan.Namespaces, d.Namespace)
 	}
+	plan.Namespaces = append(plan.Namespaces, o.FormerLeases...)
+	slices.Sort(plan.Namespaces)
+	plan.Namespaces = slices.Compact(plan.Namespaces)
 	kindOf := map[types.UID]schema.GroupKind{}
 	rows := map[schema.GroupKind]*Row{}
 	for _, crd := range o.CRDs {

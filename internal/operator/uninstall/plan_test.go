@@ -48,6 +48,10 @@ func TestDecide(t *testing.T) {
 			Observed{CRDs: []CRD{revisions, works}},
 			result{CRDs: []string{revisions.Name, works.Name}},
 		},
+		"leases that operators have left for older versions": {
+			Observed{FormerLeases: []string{"fairlead-system", "other"}, Deployments: []Deployment{{operator.Ref, 0}}},
+			result{Namespaces: []string{"fairlead-system", "other"}},
+		},
 		"a control plane": {
 			Observed{
 				CRDs:        []CRD{revisions},

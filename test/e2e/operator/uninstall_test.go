@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -259,6 +260,10 @@ func (l *leaving) left(t testing.TB, r harness.CommandResult, before map[string]
 		if err := isGone(t.Context(), l, leaseOfPassage(passage)); err != nil {
 			t.Error(err)
 		}
+	}
+	// The one for older versions, of an operator that has led here.
+	if err := isGone(t.Context(), l, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "fairlead"}}); err != nil {
+		t.Error(err)
 	}
 	l.runs(t, before)
 }
