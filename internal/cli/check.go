@@ -20,7 +20,8 @@ func newCheckCommand(c *connect.Flags, streams Streams) *cobra.Command {
 		Use:   "check",
 		Short: "Check whether Fairlead can work in a cluster, and does",
 		Long: `Check whether Fairlead can work in a cluster, and does: the version of Kubernetes, permissions, CRDs and their
-owners, controllers of other systems, the operator, its webhook and certificate, charts, member clusters and proxies.
+owners, controllers of other systems and the webhooks that they leave, the operator, its webhook and certificate, charts,
+member clusters and proxies.
 
 With --pre, only what matters before an installation. Nothing is changed.
 

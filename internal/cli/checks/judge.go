@@ -45,6 +45,7 @@ type Facts struct {
 	Leaders   []versions.Operator
 	CRDs      versions.CRDs
 	Foreign   []Foreign
+	Admission []Admission
 	// Webhook is nil if no CRD names one.
 	Webhook *Webhook
 	// Charts are revisions whose charts could not be loaded, with the reason.
@@ -97,6 +98,7 @@ func Judge(f Facts, pre bool, now time.Time) []Line {
 	for _, other := range f.Foreign {
 		lines = append(lines, judgeForeign(other, now))
 	}
+	lines = append(lines, judgeAdmission(f)...)
 	if pre {
 		return lines
 	}
@@ -188,6 +190,26 @@ func judgeForeign(other Foreign, now time.Time) Line {
 		line.Message = decision.Message(other.System) + "; Fairlead takes over"
 	}
 	return line
+}
+
+// judgeAdmission has a line for each configuration by which writes are refused.
+func judgeAdmission(f Facts) []Line {
+	var lines []Line
+	for _, a := range f.Admission {
+		lines = append(lines, Line{
+			Check: "admission", State: Warning,
+			Message: fmt.Sprintf("%s %s has failurePolicy Fail, and is not served: %s. Writes of %s are refused", a.Kind, a.Name, a.Why, strings.Join(a.Resources, ", ")),
+			Action: fmt.Sprintf("start what serves it, or, if that is not to run any more, `kubectl delete %s %s`: see docs/moving/README.md",
+				strings.ToLower(a.Kind), a.Name),
+		})
+	}
+	if why, unknown := f.Unknown["admission"]; unknown {
+		lines = append(lines, Line{Check: "admission", State: Unknown, Message: why})
+	}
+	if lines == nil {
+		return []Line{{Check: "admission", State: OK, Message: "no write is refused because a webhook is not served"}}
+	}
+	return lines
 }
 
 func judgeOperators(f Facts) []Line {

@@ -53,6 +53,10 @@ func TestJudge(t *testing.T) {
 		"others not read": {func(f *Facts) {
 			f.Foreign[0].Observed.Unknown = []foreign.Unknown{{Kind: "Lease", Cause: foreign.Forbidden, Err: "no"}}
 		}, "passage revision", Unknown, "Lease: no", ""},
+		"a webhook of others": {func(f *Facts) {
+			f.Admission = []Admission{{Kind: "ValidatingWebhookConfiguration", Name: "theirs", Resources: []string{"meshes.kuma.io", "pods"}, Why: "Service a/b has no ready endpoint"}}
+		}, "admission", Warning, "Service a/b has no ready endpoint. Writes of meshes.kuma.io, pods are refused", "kubectl delete validatingwebhookconfiguration theirs"},
+		"webhooks not read":     {func(f *Facts) { f.Unknown["admission"] = "you may not list" }, "admission", Unknown, "you may not list", ""},
 		"pods not ready":        {func(f *Facts) { f.Operators[0].Ready = 0 }, "operator", Failed, "0 of 2", "kubectl -n fairlead-system"},
 		"the operator's role":   {func(f *Facts) { f.Operators[0].Lacking = []string{"list deployments.apps"} }, "operator", Failed, "list deployments.apps", "upgrade the chart"},
 		"its role is not known": {func(f *Facts) { f.Operators[0].Asked = 0 }, "operator", Unknown, "SubjectAccessReviews", ""},
@@ -95,7 +99,7 @@ func traces() []foreign.Object {
 func TestJudgeBefore(t *testing.T) {
 	f := Facts{Kubernetes: "v1.37.1", Lacking: []string{"create clusterroles.rbac.authorization.k8s.io"}, Foreign: []Foreign{{System: foreign.Of("rollout")}}}
 	lines := Judge(f, true, now)
-	if len(lines) != 4 || lines[1].State != Failed || lines[2].State != OK || lines[3].State != OK {
+	if len(lines) != 5 || lines[1].State != Failed || lines[2].State != OK || lines[3].State != OK {
 		t.Errorf("the lines are %+v", lines)
 	}
 }

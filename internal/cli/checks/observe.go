@@ -76,12 +76,15 @@ func Observe(ctx context.Context, config *rest.Config, pre bool, now time.Time) 
 	}
 	f.Leaders, f.CRDs = versions.Observe(ctx, config, now)
 	takeOver := f.observeOperators(ctx, clients)
-	if err := f.observeForeign(ctx, config, takeOver); err != nil || pre {
+	if err := f.observeForeign(ctx, config, takeOver); err != nil {
 		return f, err
 	}
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return f, err
+	}
+	if f.observeAdmission(ctx, clients, objects); pre {
+		return f, nil
 	}
 	f.Charts = f.observeConditions(ctx, objects, "charts", v1.GroupVersion.WithResource("istiorevisions"), func(c metav1.Condition) bool {
 		return c.Status == metav1.ConditionFalse && c.Reason == string(v1.ReasonChartsUnavailable)

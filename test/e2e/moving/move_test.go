@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -18,6 +20,8 @@ type move struct {
 	other           otherController
 	// flags of the operator.
 	flags []string
+	// webhooks is the file with the webhook configuration that the other system leaves, if it has one.
+	webhooks string
 }
 
 // otherController is what acts on the kinds of a passage until it is stopped.
@@ -65,16 +69,41 @@ func (m move) holdsBeside(t *testing.T) {
 // takesOver stops the other controller and starts Fairlead in its place.
 func (m move) takesOver(t *testing.T) {
 	t.Helper()
+	var left []*unstructured.Unstructured
+	if m.webhooks != "" {
+		left = m.apply(t, m.webhooks, "helm")
+	}
 	m.other.stop(t)
 	m.checkSays(t, "failed", "has left traces", "start Fairlead with --take-over "+m.passage)
 	m.start(t, "--take-over="+m.passage)
+	if m.webhooks != "" {
+		m.deletesWebhooks(t, left[len(left)-1])
+	}
 	m.logged(t, 0, "msg=ready")
+}
+
+// deletesWebhooks deletes the webhook configuration of the other system, as its page says: it refuses Fairlead's writes, and check and
+// the log say so.
+func (m move) deletesWebhooks(t *testing.T, configuration *unstructured.Unstructured) {
+	t.Helper()
+	m.checkSaysOf(t, "admission", "warning", configuration.GetKind()+" "+configuration.GetName()+" has failurePolicy Fail, and is not served",
+		"kubectl delete "+strings.ToLower(configuration.GetKind())+" "+configuration.GetName())
+	m.logged(t, 0, "level=INFO", "passage="+m.passage, "trying again", "failed calling webhook")
+	if err := m.Delete(t.Context(), configuration); err != nil {
+		t.Fatal(err)
+	}
+	m.checkSaysOf(t, "admission", "ok")
 }
 
 type checkLine struct{ Check, State, Message, Action string }
 
 // checkSays waits until `fairlead check` says this of the passage, and logs what it prints.
 func (m move) checkSays(t *testing.T, state string, parts ...string) {
+	t.Helper()
+	m.checkSaysOf(t, "passage "+m.passage, state, parts...)
+}
+
+func (m move) checkSaysOf(t *testing.T, check, state string, parts ...string) {
 	t.Helper()
 	wait.Until(t, func(context.Context) error {
 		result := harness.RunCommand(t, m.Cluster, "check", "-o", "json")
@@ -86,7 +115,7 @@ func (m move) checkSays(t *testing.T, state string, parts ...string) {
 			return fmt.Errorf("%w: %s%s", err, result.Stdout, result.Stderr)
 		}
 		for _, line := range report.Checks {
-			if line.Check != "passage "+m.passage {
+			if line.Check != check {
 				continue
 			}
 			if line.State != state {
@@ -99,7 +128,7 @@ func (m move) checkSays(t *testing.T, state string, parts ...string) {
 			}
 			return nil
 		}
-		return fmt.Errorf("check says nothing of the passage: %s", result.Stdout)
+		return fmt.Errorf("check says nothing of %s: %s", check, result.Stdout)
 	})
 	printed := harness.RunCommand(t, m.Cluster, "check")
 	t.Logf("fairlead check, exit code %d:\n%s", printed.Code, printed.Stdout)
