@@ -287,6 +287,8 @@ var unusedInStory = map[string]map[string]bool{
 		"delete meshconsumerslices.fairlead.dev",
 		// What older versions called them.
 		"list meshconsumerslices.kuma.io", "delete meshconsumerslices.kuma.io",
+		// What another controller has generated, when its passage is taken over.
+		"patch dataplanes.kuma.io", "patch meshservices.kuma.io",
 		// Proxies that other processes serve.
 		"list meshservingreports.fairlead.dev", "watch meshservingreports.fairlead.dev", "delete meshservingreports.fairlead.dev",
 		// The second time that the same thing happens.
