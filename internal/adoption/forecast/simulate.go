@@ -70,8 +70,9 @@ func (v *hubState) find(t model.Template) *model.Binding {
 	if v.byTemplate == nil {
 		v.byTemplate = map[string]*model.Binding{}
 		for _, b := range v.bindings {
-			id := model.TemplateKeyOf(b).ID()
-			v.byTemplate[id] = model.PreferredBinding(v.byTemplate[id], b)
+			for _, id := range model.TemplateIndexValues(b.Object) {
+				v.byTemplate[id] = model.PreferredBinding(v.byTemplate[id], b)
+			}
 		}
 	}
 	return v.byTemplate[t.Key().ID()]

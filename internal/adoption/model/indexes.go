@@ -39,8 +39,14 @@ func ListWorks(ctx context.Context, reader client.Reader, binding string) (map[s
 // IndexTemplate is the index of bindings by the ID of their template.
 const IndexTemplate = "template"
 
+// TemplateIndexValues leaves out a binding that names a template of another namespace, or of the cluster from a namespace: such a
+// binding is refused, and its author is not to choose which one is in force.
 func TemplateIndexValues(object client.Object) []string {
-	return []string{TemplateKeyOf(AsBinding(object)).ID()}
+	template := TemplateKeyOf(AsBinding(object))
+	if template.Namespace != object.GetNamespace() {
+		return nil
+	}
+	return []string{template.ID()}
 }
 
 // FindBinding finds the binding of a template, whatever its name; nil if there is none.

@@ -113,8 +113,13 @@ func TestFindBinding(t *testing.T) {
 		return b.Object
 	}
 	const roles, routes = "rbac.authorization.k8s.io/v1", "networking.istio.io/v1"
+	// One that a tenant has written for a template beyond the namespace, under the name that Fairlead would choose.
+	node := TemplateKey{schema.FromAPIVersionAndKind(roles, "ClusterRole"), client.ObjectKey{Name: "system:node"}}
+	foreign := NewBinding(client.ObjectKey{Namespace: "shop", Name: node.Binding().Name})
+	foreign.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: roles, Kind: "ClusterRole", Name: "system:node"}
 	both := TemplateKey{schema.FromAPIVersionAndKind(routes, "VirtualService"), client.ObjectKey{Namespace: "shop", Name: "both"}}
 	hub := indexedHub(t,
+		foreign.Object,
 		of("shop", "cart-deployment", "Deployment", "apps/v1", "cart"),
 		of("shop", "web-virtualservice", "VirtualService", routes, "web"),
 		of("bank", "web-virtualservice", "VirtualService", routes, "other"),
