@@ -155,7 +155,7 @@ func (p *passage) setup(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: served.connections, Grace: p.options.Grace, MeshGrace: meshGrace, Ranges: p.options.Ranges, NamespaceVIPs: p.options.NamespaceVIPs}); err != nil {
+	if err := generate.Setup(mgr, generate.Options{ZoneInfo: where, Connections: served.connections, Grace: p.options.Grace, MeshGrace: meshGrace, Ranges: p.options.Ranges, NamespaceVIPs: p.options.NamespaceVIPs, TakenOver: p.options.TakenOver}); err != nil {
 		return fmt.Errorf("set up the generation of MeshServices: %w", err)
 	}
 	reporter := &servedReconciler{

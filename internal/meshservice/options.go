@@ -28,6 +28,8 @@ type Options struct {
 	Grace time.Duration
 	// SwitchTimeout is how long a proxy may take to acknowledge a switch.
 	SwitchTimeout time.Duration
+	// TakenOver is closed once what another control plane has generated is taken over; nil if there is nothing to wait for.
+	TakenOver <-chan struct{}
 
 	Serving ServingOptions
 }

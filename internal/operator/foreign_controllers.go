@@ -252,16 +252,27 @@ func (h *passageHolds) begin(ctx context.Context, free []Passage) {
 }
 
 // takeOverLeft takes over what the other controllers of these passages have left, on the replica that leads. What fails is tried again
-// until the context ends: what is deleted may wait for it.
-func (h *passageHolds) takeOverLeft(passages []Passage) manager.RunnableFunc {
+// until the context ends: what is deleted may wait for it. The channel of a passage is closed once Fairlead generates what the other
+// controller has generated; a passage that is not taken over has none.
+func (h *passageHolds) takeOverLeft(passages []Passage) (run manager.RunnableFunc, takenOver map[string]chan struct{}) {
 	mine := slices.DeleteFunc(slices.Clone(passages), func(p Passage) bool { return !h.takesOver(p) })
+	takenOver = map[string]chan struct{}{}
+	for _, p := range mine {
+		takenOver[p.Name] = make(chan struct{})
+	}
 	return func(ctx context.Context) error {
+		claimed := map[string]bool{}
 		h.retryEach(ctx, mine, "cannot take over all that the other controller has left; trying again", func(ctx context.Context, p Passage) error {
 			system := foreign.Of(p.Name)
-			return errors.Join(h.reporter.ReleaseFinalizers(ctx, system), h.reporter.ClaimGenerated(ctx, system))
+			finalizers, claim := h.reporter.ReleaseFinalizers(ctx, system), h.reporter.ClaimGenerated(ctx, system)
+			if claim == nil && !claimed[p.Name] {
+				claimed[p.Name] = true
+				close(takenOver[p.Name])
+			}
+			return errors.Join(finalizers, claim)
 		})
 		return nil
-	}
+	}, takenOver
 }
 
 // retryEach does something for each passage until that has succeeded or the context ends.
@@ -391,7 +402,7 @@ func (h *passageHolds) describe() string {
 		fmt.Fprintf(&text, "passage %s: holds, %s: %s\n", hold.passage, fairlead.ReasonForeignController, hold.message())
 	}
 	for _, name := range h.undecided() {
-		fmt.Fprintf(&text, "passage %s: waits, it is not known yet whether a controller of another system acts: see the log\n", name)
+		fmt.Fprintf(&text, "passage %s: waits until the operator can see whether a %s acts; the log names the kinds that cannot be read\n", name, foreign.Of(name).Name)
 	}
 	return text.String()
 }

@@ -25,12 +25,17 @@ type recordingReporter struct {
 	calls []string
 	// failures are how often a call fails before it succeeds.
 	failures map[string]int
+	// before, if set, is told of each call.
+	before func(call string)
 }
 
 func (r *recordingReporter) call(what string, system foreign.System) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	what += " " + system.Passage
+	if r.before != nil {
+		r.before(what)
+	}
 	r.calls = append(r.calls, what)
 	if r.failures[what] > 0 {
 		r.failures[what]--
@@ -221,13 +226,21 @@ func TestTakesOverWhileLeading(t *testing.T) {
 		t.Errorf("each replica: %s", diff)
 	}
 	reporter.calls = nil
-	runnable := h.takeOverLeft(free)
-	if len(reporter.recorded()) > 0 {
-		t.Errorf("before it leads: %v", reporter.recorded())
+	runnable, takenOver := h.takeOverLeft(free)
+	reporter.before = func(call string) {
+		select {
+		case <-takenOver["meshservice"]:
+			t.Errorf("taken over before %q", call)
+		default:
+		}
+	}
+	if len(reporter.recorded()) > 0 || len(takenOver) != 1 {
+		t.Errorf("before it leads: %v, %v", reporter.recorded(), takenOver)
 	}
 	if err := runnable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	<-takenOver["meshservice"]
 	if diff := cmp.Diff([]string{"finalizers meshservice", "claim meshservice", "finalizers meshservice", "claim meshservice"}, reporter.recorded()); diff != "" {
 		t.Errorf("while it leads: %s", diff)
 	}

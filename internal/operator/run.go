@@ -22,6 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fairlead/fairlead/internal/kube"
+	"github.com/fairlead/fairlead/internal/meshservice"
 	"github.com/fairlead/fairlead/internal/operator/lease"
 	"github.com/fairlead/fairlead/internal/version"
 )
@@ -129,9 +130,11 @@ func runPassages(ctx context.Context, group *errgroup.Group, restConfig *rest.Co
 			return err
 		}
 	}
-	if err := mgr.Add(holds.takeOverLeft(passages)); err != nil {
+	takeOver, takenOver := holds.takeOverLeft(passages)
+	if err := mgr.Add(takeOver); err != nil {
 		return err
 	}
+	options.Mesh.TakenOver = takenOver[meshservice.Name]
 	ready.waitingFor("the kinds of the passages to be served")
 	early, err := setUp(ctx, mgr, scheme, options, passages, hooks, log)
 	if err != nil {

@@ -185,7 +185,7 @@ func (r *reconciler) assignHostnames(ctx context.Context, object addressable) er
 func (r *reconciler) setupGenerators(mgr ctrl.Manager) error {
 	b := newController(mgr, "hostnames", 1).
 		For(&kumav1alpha1.HostnameGenerator{}, builder.WithPredicates(specChanged))
-	return complete(b, "HostnameGenerators", r.reconcileGenerator)
+	return r.complete(b, "HostnameGenerators", r.reconcileGenerator)
 }
 
 func (r *reconciler) reconcileGenerator(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

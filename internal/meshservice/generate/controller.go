@@ -44,6 +44,8 @@ type Options struct {
 	Ranges desired.Ranges
 	// NamespaceVIPs is how many VIPs of each range one namespace may have; 0 is the default of desired.ShareOf.
 	NamespaceVIPs int
+	// TakenOver is closed once Fairlead has taken over what another control plane has generated; nil if there is nothing to wait for.
+	TakenOver <-chan struct{}
 }
 
 // reconciler is shared by the controllers.
@@ -59,6 +61,7 @@ type reconciler struct {
 	recorder events.EventRecorder
 	now      func() time.Time
 	events   *kube.EventDedup[eventSubject]
+	takeover takeover
 	// deleted are the Meshes that were deleted a moment ago.
 	deleted *deletedMeshes
 	// stalls is used by the controller of Meshes only.
@@ -119,9 +122,12 @@ func newController(mgr ctrl.Manager, name string, workers int) *builder.Builder 
 	})
 }
 
-// complete completes a controller, which requeues on conflict and while a Mesh may be created again.
-func complete(b *builder.Builder, watched string, f reconcile.Func) error {
+// complete completes a controller, which requeues on conflict and while a Mesh may be created again, and waits for a takeover.
+func (r *reconciler) complete(b *builder.Builder, watched string, f reconcile.Func) error {
 	wait := reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		if err := r.takeover.await(ctx, r.TakenOver, r.hasTakenOver); err != nil {
+			return reconcile.Result{}, err
+		}
 		return requeueWhileDeleted(f(ctx, request))
 	})
 	if err := b.Complete(kube.Traced("meshservice "+watched, kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: wait})); err != nil {

@@ -35,7 +35,7 @@ func (r *reconciler) setupMeshes(mgr ctrl.Manager) error {
 		b = b.Watches(&corev1.Service{}, kube.EnqueueAfter(statusDebounce, r.meshOfService)).
 			WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.allMeshes), builder.WithPredicates(metadataChanged))
 	}
-	return complete(b, "Meshes", r.reconcileMesh)
+	return r.complete(b, "Meshes", r.reconcileMesh)
 }
 
 // reconcileMesh reports the mode in force and the generated MeshServices.

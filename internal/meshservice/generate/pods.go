@@ -24,7 +24,7 @@ func (r *reconciler) setupPods(mgr ctrl.Manager) error {
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.podsSelectedBy)).
 		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.allPods), builder.WithPredicates(createdOrDeleted)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.podsOfNamespace), builder.WithPredicates(metadataChanged))
-	return complete(b, "pods", r.reconcilePod)
+	return r.complete(b, "pods", r.reconcilePod)
 }
 
 // podsSelectedBy returns the pods that a Service selects.

@@ -46,7 +46,7 @@ func (r *reconciler) setupPolicies(mgr ctrl.Manager) error {
 	for _, kind := range policyKinds() {
 		b = b.Watches(kind.object, changed, ours)
 	}
-	return complete(b, "policies", r.reconcilePolicies)
+	return r.complete(b, "policies", r.reconcilePolicies)
 }
 
 // reconcilePolicies reports the dangling references of the policies of a mesh.

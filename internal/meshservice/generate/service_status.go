@@ -53,7 +53,7 @@ func (r *reconciler) setupStatuses(mgr ctrl.Manager) error {
 	if r.Connections != nil {
 		b = b.WatchesRawSource(source.Func(r.watchConnections))
 	}
-	return complete(b, "MeshServices", r.reconcileStatuses)
+	return r.complete(b, "MeshServices", r.reconcileStatuses)
 }
 
 func (r *reconciler) reconcileStatuses(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

@@ -27,7 +27,7 @@ func (r *reconciler) setupServices(mgr ctrl.Manager) error {
 		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfMesh), builder.WithPredicates(specChanged)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfNamespace), builder.WithPredicates(metadataChanged)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.headlessServicesOf), builder.WithPredicates(podChanged))
-	return complete(b, "Services", r.reconcileService)
+	return r.complete(b, "Services", r.reconcileService)
 }
 
 // serviceOf returns the Service of a MeshService, and the one that may be blocked by its name.

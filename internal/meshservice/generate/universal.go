@@ -26,7 +26,7 @@ func (r *reconciler) setupUniversal(mgr ctrl.Manager) error {
 		Watches(&kumav1alpha1.Dataplane{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfDataplane), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfMeshService), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.universalServicesOfMesh), builder.WithPredicates(specChanged))
-	return complete(b, "Dataplanes", r.reconcileUniversal)
+	return r.complete(b, "Dataplanes", r.reconcileUniversal)
 }
 
 func serviceRequest(mesh, service string) reconcile.Request {

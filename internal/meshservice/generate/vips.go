@@ -37,7 +37,7 @@ func (r *reconciler) setupVIPs(mgr ctrl.Manager) error {
 	if !r.IsUniversal() {
 		b = b.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.allMeshes), builder.WithPredicates(rulesChanged))
 	}
-	return complete(b, "Dataplanes and ZoneIngresses", r.reconcileVIPs)
+	return r.complete(b, "Dataplanes and ZoneIngresses", r.reconcileVIPs)
 }
 
 // ingressTags returns the values of kuma.io/service behind a ZoneIngress, as servicesOfDataplane does.
