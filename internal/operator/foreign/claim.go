@@ -65,15 +65,15 @@ func (r *Reporter) ClaimGenerated(ctx context.Context, system System) error {
 }
 
 func (r *Reporter) claimGenerated(ctx context.Context, system System, kind Kind, resource schema.GroupVersionResource) error {
-	var errs []error
+	var failed failures
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		list, err := r.metadata.Resource(resource).List(ctx, options)
 		if err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("list %s: %w", resource.GroupResource(), err))
+			failed.add(fmt.Errorf("list %s: %w", resource.GroupResource(), err))
 		}
 		if err != nil {
-			return errors.Join(errs...)
+			return failed.err()
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
@@ -81,11 +81,14 @@ func (r *Reporter) claimGenerated(ctx context.Context, system System, kind Kind,
 				continue
 			}
 			if err := r.claimObject(ctx, system, kind, resource, object); err != nil {
-				errs = append(errs, fmt.Errorf("take over %s %s/%s: %w", resource.Resource, object.Namespace, object.Name, err))
+				failed.add(fmt.Errorf("take over %s %s/%s: %w", resource.Resource, object.Namespace, object.Name, err))
+			}
+			if failed.isUnavailable() {
+				return failed.err()
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
-			return errors.Join(errs...)
+			return failed.err()
 		}
 	}
 }

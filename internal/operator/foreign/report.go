@@ -139,6 +139,7 @@ func (r *Reporter) ReleaseFinalizers(ctx context.Context, system System) error {
 }
 
 func (r *Reporter) releaseFinalizers(ctx context.Context, system System, kind Kind) error {
+	var failed failures
 	for _, version := range kind.Versions {
 		resource := r.metadata.Resource(kind.WithVersion(version))
 		options := metav1.ListOptions{Limit: pageSize}
@@ -162,16 +163,20 @@ func (r *Reporter) releaseFinalizers(ctx context.Context, system System, kind Ki
 				}
 				_, err = resource.Namespace(object.Namespace).Patch(ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldOwner})
 				if err != nil && !apierrors.IsNotFound(err) {
-					return fmt.Errorf("remove the finalizers of the %s from %s %s/%s: %w", system.Name, kind.Kind, object.Namespace, object.Name, err)
+					failed.add(fmt.Errorf("remove the finalizers of the %s from %s %s/%s: %w", system.Name, kind.Kind, object.Namespace, object.Name, err))
+					if failed.isUnavailable() {
+						return failed.err()
+					}
+					continue
 				}
 				r.log.Info("finalizers of another controller removed", "passage", system.Passage, "kind", kind.Kind, "namespace", object.Namespace, "name", object.Name)
 			}
 			if options.Continue = list.Continue; options.Continue == "" {
-				return nil
+				return failed.err()
 			}
 		}
 	}
-	return nil
+	return failed.err()
 }
 
 // forEachStart visits the objects of the kinds that start a passage.
