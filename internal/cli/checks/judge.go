@@ -199,7 +199,7 @@ func judgeAdmission(f Facts) []Line {
 		lines = append(lines, Line{
 			Check: "admission", State: Warning,
 			Message: fmt.Sprintf("%s %s has failurePolicy Fail, and is not served: %s. Writes of %s are refused", a.Kind, a.Name, a.Why, strings.Join(a.Resources, ", ")),
-			Action: fmt.Sprintf("start what serves it, or, if that is not to run any more, `kubectl delete %s %s`: see docs/moving/README.md",
+			Action: fmt.Sprintf("start the controller that serves the webhook or, if the controller was stopped for good, `kubectl delete %s %s`: see docs/moving/README.md",
 				strings.ToLower(a.Kind), a.Name),
 		})
 	}

@@ -185,17 +185,16 @@ func removeHeld(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, system := range foreign.Systems() {
 		var failed error
 		err := wait.PollUntilContextTimeout(ctx, heldRetryInterval, heldRetryTimeout, true, func(ctx context.Context) (bool, error) {
 			failed = reporter.Released(ctx, system)
 			return !isTransient(failed), nil
 		})
-		if err := cmp.Or(failed, err); err != nil {
-			return err
-		}
+		errs = append(errs, cmp.Or(failed, err))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // isTransient tells whether the API server, or a webhook that it called, has failed in one of the requests, or an object has changed.
