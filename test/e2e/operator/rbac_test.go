@@ -325,6 +325,21 @@ func TestStoryChartPermissions(t *testing.T) {
 		t.Run(passage, func(t *testing.T) {
 			i := install(t, c, passage)
 			i.allowScraper(t)
+			granted := map[permission]bool{}
+			for _, role := range i.namespaceRoles {
+				maps.Copy(granted, permissionsOf(role.Rules))
+			}
+			for _, role := range i.roles {
+				maps.Copy(granted, permissionsOf(role.Rules))
+			}
+			// The story would not miss these.
+			lacking := maps.Clone(unusedInStory[passage])
+			for p := range granted {
+				delete(lacking, p.String())
+			}
+			if len(lacking) > 0 {
+				t.Errorf("needed where the story does not lead, and not granted: %q", slices.Sorted(maps.Keys(lacking)))
+			}
 			line, err := i.story(t)
 			if err != nil {
 				t.Fatal(err)
@@ -332,13 +347,6 @@ func TestStoryChartPermissions(t *testing.T) {
 			used := map[permission]bool{}
 			for _, c := range line.made(func(call) bool { return true }) {
 				used[c.permission] = true
-			}
-			granted := map[permission]bool{}
-			for _, role := range i.namespaceRoles {
-				maps.Copy(granted, permissionsOf(role.Rules))
-			}
-			for _, role := range i.roles {
-				maps.Copy(granted, permissionsOf(role.Rules))
 			}
 			maps.DeleteFunc(granted, func(p permission, _ bool) bool { return !used[p] && unusedInStory[passage][p.String()] })
 			unused := maps.Clone(granted)
