@@ -148,6 +148,11 @@ func TestStoryModes(t *testing.T) {
 	tag, cluster := s.tag("backend"), s.cluster("backend")
 	mine := meshService("mine", map[string]string{"app": "nothing"})
 	s.create(t, mine)
+	joining := service("joining")
+	joining.Namespace = s.Namespace(t)
+	if err := s.Create(t.Context(), joining); err != nil {
+		t.Fatal(err)
+	}
 	for _, p := range []*proxy{s.cart, s.checkout} {
 		p.reaches(t, []string{tag}, []string{cluster})
 	}
@@ -180,6 +185,15 @@ func TestStoryModes(t *testing.T) {
 	s.setMode(t, kumav1alpha1.ModeEverywhere)
 	s.checkout.reaches(t, []string{tag, cluster}, nil)
 	s.checkout.answeredFrom(t, cluster, map[string]int{east: 1})
+
+	// A namespace joins the mesh: the Service that it has had before gets a MeshService.
+	s.join(t, joining.Namespace)
+	wait.Until(t, func(ctx context.Context) error {
+		return s.Get(ctx, client.ObjectKeyFromObject(joining), &kumav1alpha1.MeshService{})
+	})
+	if err := s.Delete(t.Context(), joining); err != nil {
+		t.Fatal(err)
+	}
 
 	// A Service with the name of a hand-made MeshService: the MeshService is not overwritten, the Mesh reports it and goes on without.
 	named := service("mine")

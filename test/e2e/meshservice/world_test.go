@@ -111,11 +111,7 @@ func newStage(t testing.TB, mode kumav1alpha1.Mode) *stage {
 	w := theWorld(t)
 	namespace := w.Namespace(t)
 	s := &stage{world: w, mesh: namespace, namespace: namespace, number: w.stages.Add(1)}
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q,%q:%q}}}`,
-		kumav1alpha1.LabelSidecarInjection, kumav1alpha1.InjectionEnabled, kumav1alpha1.LabelMesh, s.mesh)
-	if err := w.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		t.Fatal(err)
-	}
+	s.join(t, namespace)
 	mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: s.mesh}}
 	if mode != "" {
 		mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: mode}
@@ -130,6 +126,16 @@ func newStage(t testing.TB, mode kumav1alpha1.Mode) *stage {
 		}
 	})
 	return s
+}
+
+// join makes a namespace part of the test's mesh.
+func (s *stage) join(t testing.TB, namespace string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q,%q:%q}}}`,
+		kumav1alpha1.LabelSidecarInjection, kumav1alpha1.InjectionEnabled, kumav1alpha1.LabelMesh, s.mesh)
+	if err := s.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // address is one of the loopback interface that no other pod has.
