@@ -1,12 +1,15 @@
 package adoption_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -34,6 +37,31 @@ func TestStoryMemberDownAndBack(t *testing.T) {
 		s.says(t, name+"-configmap", applied, "applied in all 2 clusters")
 	}
 	s.until(t, s.members[member2], now, has(now, "a", "2"))
+}
+
+// A policy that names a cluster says so until the cluster joins. The policy selects nothing, so no binding reports to it.
+func TestStoryNamedClusterJoins(t *testing.T) {
+	s := newStage(t)
+	const joining = "joining"
+	s.create(t, s.hub, policy("v1", "ConfigMap", func(p *policyv1alpha1.PropagationSpec) {
+		p.ResourceSelectors[0].Name = "none"
+		p.Placement = to(member1, joining)
+	}))
+	const missing = "clusters that have not joined the hub, or are leaving it: " + joining
+	names := func(want bool) {
+		t.Helper()
+		now := policy("", "")
+		s.until(t, s.hub, now, func() error {
+			ready := meta.FindStatusCondition(now.Status.Conditions, policyv1alpha1.ConditionReady)
+			if ready == nil || strings.Contains(ready.Message, missing) != want {
+				return fmt.Errorf("the policy says %+v, want Cluster %s named: %t", ready, joining, want)
+			}
+			return nil
+		})
+	}
+	names(true)
+	s.addUnreachable(t, joining, "")
+	names(false)
 }
 
 // A new operator over what is managed writes nothing but what has changed while there was none.
