@@ -25,7 +25,7 @@ type recordingReporter struct {
 	calls []string
 	// failures are how often a call fails before it succeeds.
 	failures map[string]int
-	// before, if set, is told of each call.
+	// before, if set, is called before each call is recorded.
 	before func(call string)
 }
 
@@ -107,9 +107,9 @@ func holdsOf(observers map[string]*scriptedObserver, takeOver ...string) *passag
 }
 
 var (
-	nobody      = foreign.Observed{}
-	runs        = foreign.Observed{Deployments: []foreign.Deployment{{Namespace: "other", Name: "other", Replicas: 1}}}
-	unavailable = foreign.Observed{Unknown: []foreign.Unknown{{Kind: "Cluster", Cause: foreign.Unavailable, Err: "503"}}}
+	noController = foreign.Observed{}
+	runs         = foreign.Observed{Deployments: []foreign.Deployment{{Namespace: "other", Name: "other", Replicas: 1}}}
+	unavailable  = foreign.Observed{Unknown: []foreign.Unknown{{Kind: "Cluster", Cause: foreign.Unavailable, Err: "503"}}}
 )
 
 func (h *passageHolds) looks(t *testing.T, n int, free ...string) {
@@ -130,7 +130,7 @@ func TestUnavailableKinds(t *testing.T) {
 	if text := h.describe(); !strings.Contains(text, "passage adoption: waits") || strings.Contains(text, "rollout") {
 		t.Errorf("/readyz says %q", text)
 	}
-	adoption.full = nobody
+	adoption.full = noController
 	h.looks(t, 1, "adoption", "rollout")
 	adoption.full, adoption.short = unavailable, unavailable
 	h.looks(t, 0, "adoption", "rollout")
@@ -139,7 +139,7 @@ func TestUnavailableKinds(t *testing.T) {
 	h.looks(t, 0, "rollout")
 	adoption.full, adoption.short = unavailable, unavailable
 	h.looks(t, 1, "rollout")
-	adoption.full, adoption.short = nobody, nobody
+	adoption.full, adoption.short = noController, noController
 	h.looks(t, 1, "adoption", "rollout")
 
 	// An error of one passage neither.
@@ -156,12 +156,12 @@ func TestStillWrites(t *testing.T) {
 	h := holdsOf(map[string]*scriptedObserver{"revision": revision}, "revision")
 	h.looks(t, 0)
 	// Its Deployment is gone, and it has written since the last look at objects.
-	revision.full, revision.short = writes, nobody
+	revision.full, revision.short = writes, noController
 	h.looks(t, 1)
 	if text := h.describe(); !strings.Contains(text, "has just been written by sail-operator") {
 		t.Errorf("/readyz says %q", text)
 	}
-	revision.full = nobody
+	revision.full = noController
 	h.looks(t, 2, "revision")
 }
 

@@ -126,7 +126,7 @@ type admissionObserver struct {
 	objects dynamic.Interface
 }
 
-// whyNotServed is why nothing serves a webhook, empty if something does, or nobody can tell.
+// whyNotServed is why nothing serves a webhook; empty if something does, or if that cannot be read.
 func (o admissionObserver) whyNotServed(ctx context.Context, w admissionWebhook, kinds []foreign.Kind) (string, error) {
 	at := w.client.Service
 	if at == nil {

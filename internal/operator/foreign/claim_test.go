@@ -28,7 +28,7 @@ func TestGenerated(t *testing.T) {
 		"the Dataplane of a pod":                 {"Dataplane", "Pod", "", "kuma-cp", true},
 		"the MeshService of a Service":           {"MeshService", "Service", "k8s-controller", "kuma-cp", true},
 		"Fairlead's own":                         {"MeshService", "Service", "fairlead", "kuma-cp", false},
-		"somebody else's":                        {"MeshService", "Service", "example.com", "kuma-cp", false},
+		"of a third controller":                  {"MeshService", "Service", "example.com", "kuma-cp", false},
 		"one that a user has written":            {"MeshService", "Service", "", "kubectl", false},
 		"one without an owner":                   {"MeshService", "", "", "kuma-cp", false},
 		"one of something else":                  {"MeshService", "Deployment", "", "kuma-cp", false},

@@ -37,7 +37,7 @@ type UnknownCause string
 
 // The causes.
 const (
-	// Forbidden holds until somebody grants the permission.
+	// Forbidden holds until the permission is granted.
 	Forbidden UnknownCause = "Forbidden"
 	// Unavailable is a server that does not answer now, such as an aggregated one.
 	Unavailable UnknownCause = "Unavailable"

@@ -151,7 +151,7 @@ func TestHeadless(t *testing.T) {
 		"of another pod":                    {func(m *kumav1alpha1.MeshService) { m.Spec.Selector.DataplaneRef.Name = "redis-1" }, "redis-0-e8af5216"},
 		"of another Service":                {func(m *kumav1alpha1.MeshService) { m.OwnerReferences[0].Name = "other" }, "redis-0-e8af5216"},
 		"of another namespace":              {func(m *kumav1alpha1.MeshService) { m.Namespace = "bank" }, "redis-0-e8af5216"},
-		"that nobody has taken over":        {func(m *kumav1alpha1.MeshService) { m.Labels = nil }, "redis-0-e8af5216"},
+		"that is not taken over":            {func(m *kumav1alpha1.MeshService) { m.Labels = nil }, "redis-0-e8af5216"},
 		"that is being deleted":             {func(m *kumav1alpha1.MeshService) { m.DeletionTimestamp = &metav1.Time{} }, "redis-0-e8af5216"},
 		"whose name cannot be a label":      {func(m *kumav1alpha1.MeshService) { m.Name = strings.Repeat("a", 64) }, "redis-0-e8af5216"},
 		"beside one of the name it has now": {func(m *kumav1alpha1.MeshService) { m.Name = "redis-0-e8af5216" }, "redis-0-e8af5216"},
