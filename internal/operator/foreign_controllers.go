@@ -28,6 +28,8 @@ const (
 	foreignInterval  = 10 * time.Second
 	foreignWhileHeld = 6
 	foreignOtherwise = 30
+	// firstLooks take a quarter of a minute, in which an API server that has just started serves all kinds.
+	firstLooks = 5
 )
 
 // passageHold is why a passage holds.
@@ -123,8 +125,8 @@ func findHold(holds []passageHold, passage string) *passageHold {
 	return nil
 }
 
-// look decides for every passage anew, the nth time. A passage of which not everything can be read goes on as it was, and waits if nothing is
-// known of it yet, unless a controller is seen that acts.
+// look decides for every passage anew, the nth time. A passage of which not everything can be read goes on as it was, unless a controller
+// is seen that acts. One that has not begun holds by what can be read, and otherwise waits.
 func (h *passageHolds) look(ctx context.Context, n int) error {
 	var held []passageHold
 	var decided []string
@@ -141,7 +143,7 @@ func (h *passageHolds) look(ctx context.Context, n int) error {
 		decision := foreign.Decide(system, seen, h.takesOver(p), time.Now())
 		h.unsure[p.Name] = err != nil || seen.IsUnavailable()
 		switch {
-		case h.unsure[p.Name] && !decision.Acts:
+		case h.unsure[p.Name] && !decision.Acts && !(decision.Hold && h.waits(p)):
 			if last != nil {
 				held = append(held, *last)
 			}
@@ -159,6 +161,29 @@ func (h *passageHolds) look(ctx context.Context, n int) error {
 	}
 	h.mu.Unlock()
 	return errors.Join(errs...)
+}
+
+// waits says whether a passage has not begun, because it is not known yet whether it holds.
+func (h *passageHolds) waits(p Passage) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.waiting[p.Name]
+}
+
+// firstLook looks a few times as long as some passages wait, before the others begin: when the passages that run become others, all of
+// them start anew.
+func (h *passageHolds) firstLook() func(context.Context) error {
+	left := firstLooks
+	return func(ctx context.Context) error {
+		if err := h.look(ctx, 0); err != nil {
+			return err
+		}
+		if waiting := h.undecided(); len(waiting) > 0 && left > 1 {
+			left--
+			return errNotYet{fmt.Errorf("the API server does not serve all kinds of the passages %s yet", strings.Join(waiting, ", "))}
+		}
+		return nil
+	}
 }
 
 // observe looks for the controllers of a passage, the nth time, and sometimes at its objects: also if these could not be read last time,
@@ -327,8 +352,7 @@ func runFree(ctx context.Context, restConfig *rest.Config, options Options, hold
 		return err
 	}
 	ready.waitingFor("a look for controllers of other systems")
-	look := func(ctx context.Context) error { return holds.look(ctx, 0) }
-	if err := retryTransient(ctx, log, startBackoff(), "look for controllers of other systems", look); err != nil {
+	if err := retryTransient(ctx, log, startBackoff(), "look for controllers of other systems", holds.firstLook()); err != nil {
 		return err
 	}
 	holds.watch(ctx)

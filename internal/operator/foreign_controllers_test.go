@@ -149,6 +149,37 @@ func TestUnavailableKinds(t *testing.T) {
 	}
 }
 
+// TestFirstLook: passages begin together if all kinds are served soon, and without those that wait otherwise. What holds anyhow does
+// not wait.
+func TestFirstLook(t *testing.T) {
+	adoption, rollout := &scriptedObserver{full: unavailable}, &scriptedObserver{}
+	h := holdsOf(map[string]*scriptedObserver{"adoption": adoption, "rollout": rollout})
+	look, looks := h.firstLook(), 1
+	for look(t.Context()) != nil {
+		looks++
+	}
+	if looks != firstLooks || len(h.current()) > 0 || !slices.Equal(namesOf(h.free()), []string{"rollout"}) {
+		t.Errorf("after %d looks: held are %v", looks, h.current())
+	}
+
+	h = holdsOf(map[string]*scriptedObserver{"adoption": adoption, "rollout": rollout})
+	look = h.firstLook()
+	err := look(t.Context())
+	if err == nil || !isTransient(err) || !strings.Contains(err.Error(), "adoption") {
+		t.Errorf("the first time: %v", err)
+	}
+	adoption.full = noController
+	if err := look(t.Context()); err != nil || len(h.free()) != 2 {
+		t.Errorf("the second time: %v, %v", err, h.free())
+	}
+
+	adoption.full = foreign.Observed{Unknown: unavailable.Unknown, Objects: []foreign.Object{{Kind: "Work", Name: "cart", Finalizers: []string{"karmada.io/cluster-controller"}}}}
+	h = holdsOf(map[string]*scriptedObserver{"adoption": adoption, "rollout": rollout})
+	if err := h.firstLook()(t.Context()); err != nil || findHold(h.current(), "adoption") == nil {
+		t.Errorf("with traces: %v, held are %v", err, h.current())
+	}
+}
+
 // TestStillWrites: that the other controller has stopped is decided by its objects as they are now.
 func TestStillWrites(t *testing.T) {
 	writes := foreign.Observed{Objects: []foreign.Object{{Kind: "Istio", Name: "default", Manager: "sail-operator", Wrote: time.Now()}}}
