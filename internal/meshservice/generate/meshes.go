@@ -210,8 +210,12 @@ func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 		condition.Message += "; " + text
 	}
 	if len(c.takenOver) > 0 {
-		condition.Message += fmt.Sprintf("; %s taken over from another control plane and left unchanged, because Fairlead does not generate the same: %s; delete those that nobody calls",
-			countText(len(c.takenOver), "MeshService"), namesText(slices.Sorted(maps.Keys(c.takenOver))))
+		why, remedy := "because Fairlead does not generate the same", "; delete those without callers"
+		if mode == kumav1alpha1.ModeDisabled {
+			why, remedy = "because meshServices is Disabled", ""
+		}
+		condition.Message += fmt.Sprintf("; %s taken over from another control plane and left unchanged, %s: %s%s",
+			countText(len(c.takenOver), "MeshService"), why, namesText(slices.Sorted(maps.Keys(c.takenOver))), remedy)
 	}
 	return condition
 }
