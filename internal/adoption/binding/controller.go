@@ -177,7 +177,9 @@ func (r *reconciler) reconcileUnbound(ctx context.Context, binding client.Object
 		return err
 	}
 	if kept && slices.Contains(key.Bindings(), binding) {
-		if other, err := model.FindBinding(ctx, r.client, key); other == nil || err != nil {
+		inForce, err := model.FindBinding(ctx, r.client, key)
+		// It may have been created again since it was looked for.
+		if err != nil || inForce == nil || client.ObjectKeyFromObject(inForce.Object) == binding {
 			return err
 		}
 	}

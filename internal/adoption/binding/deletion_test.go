@@ -124,6 +124,17 @@ func TestUnboundWorks(t *testing.T) {
 	}
 }
 
+// A binding may be created again between two looks: it has the Works then, which know that a Job has finished.
+func TestWorksOfABindingCreatedAgainMeanwhile(t *testing.T) {
+	o := observed(t)
+	s := newStage(t, o)
+	gone := o
+	gone.Binding = nil
+	if err := s.reconciler.reconcileUnbound(t.Context(), client.ObjectKeyFromObject(o.Binding.Object), gone); err != nil || len(s.Writes) > 0 {
+		t.Errorf("got %v, %v", s.Writes, err)
+	}
+}
+
 // A binding that is created again has the Works of the earlier one: none of them is written to its cluster again.
 func TestWorksOfAnEarlierBinding(t *testing.T) {
 	o := observed(t)
