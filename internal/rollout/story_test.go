@@ -405,7 +405,7 @@ func (c *cluster) others(generation int64, status v1alpha2.LeaderStatus) {
 	c.daemons[made[0].GetUID()] = &daemon{status: status}
 }
 
-// sharedOfOthers are the permissions that somebody else has made for what serves.
+// sharedOfOthers are the permissions that another operator has made for the active generation.
 func (c *cluster) sharedOfOthers() {
 	shared, err := objects.Shared(c.m, objects.ActiveConfig{})
 	if err != nil {

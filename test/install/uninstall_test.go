@@ -101,7 +101,7 @@ func (w *world) keepRunning(t testing.TB, pods map[string]string) {
 	}
 }
 
-// ofTheUser are the objects in the namespace of the operator that somebody else has made.
+// ofTheUser are the objects in the namespace of the operator that neither Helm nor the operator has made.
 var ofTheUser = []string{
 	"Namespace " + operatorNamespace, "Secret " + operatorNamespace + "/" + registrySecret, "ConfigMap " + operatorNamespace + "/" + caConfig,
 }
