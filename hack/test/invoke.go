@@ -30,6 +30,9 @@ func goTest(args []string, o options, all *results) error {
 	if len(args) > 1 && args[0] == "-C" {
 		command, args = []string{"-C", args[1], "test", "-json"}, args[2:]
 	}
+	if o.load > 0 { // what is cached was not under load
+		command = append(command, "-count=1")
+	}
 	if o.report || o.repeat > 1 {
 		self, err := os.Executable()
 		if err != nil {

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -66,6 +67,9 @@ func run(o options, invocations [][]string) (red bool, err error) {
 		all.writeRuns(os.Stdout, o)
 	}
 	all.writeTotal(os.Stdout, time.Since(began))
+	if len(all.ended) > 0 && all.total("pass")+all.failed()+all.total("skip") == 0 {
+		return true, errors.New("no test has this name")
+	}
 	return all.failed() > 0, nil
 }
 

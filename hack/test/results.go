@@ -101,17 +101,23 @@ func (p *pkg) print(e event) {
 	}
 }
 
-// leaves are the tests that have no subtests, and those that failed although none of their subtests did.
+// isLeaf says that a test has no subtests, or failed although none of its subtests did.
+func (p *pkg) isLeaf(name string) bool {
+	hasSubtests, explained := false, false
+	for other, t := range p.tests {
+		if strings.HasPrefix(other, name+"/") {
+			hasSubtests = true
+			explained = explained || t.action == "fail"
+		}
+	}
+	return !hasSubtests || p.tests[name].action == "fail" && !explained
+}
+
 func (p *pkg) leaves() []*test {
 	var leaves []*test
-	names := slices.Sorted(maps.Keys(p.tests))
-	for _, name := range names {
-		t := p.tests[name]
-		below := func(other string) bool { return strings.HasPrefix(other, name+"/") }
-		hasSubtests := slices.ContainsFunc(names, below)
-		explained := slices.ContainsFunc(names, func(other string) bool { return below(other) && p.tests[other].action == "fail" })
-		if !hasSubtests || t.action == "fail" && !explained {
-			leaves = append(leaves, t)
+	for _, name := range slices.Sorted(maps.Keys(p.tests)) {
+		if p.isLeaf(name) {
+			leaves = append(leaves, p.tests[name])
 		}
 	}
 	return leaves
@@ -185,10 +191,11 @@ func (r *results) write(p *pkg) {
 		return
 	}
 	shown := false
-	for _, t := range p.leaves() {
-		if t.action == "fail" {
+	for _, name := range slices.Sorted(maps.Keys(p.tests)) { // what a test says itself, before what its subtests say
+		said := indent(p.ofTests[name])
+		if p.tests[name].action == "fail" && (said != "" || p.isLeaf(name)) {
 			shown = true
-			fmt.Fprintf(r.out, "\n    %s\n%s", t.name, indent(p.ofTests[t.name]))
+			fmt.Fprintf(r.out, "\n    %s\n%s", name, said)
 		}
 	}
 	if !shown {
@@ -207,7 +214,39 @@ func indent(output []string) string {
 	if cut := len(lines) - shownLines; cut > 0 {
 		lines = append([]string{fmt.Sprintf("        (%d lines before)", cut)}, lines[cut:]...)
 	}
+	if len(lines) == 0 {
+		return ""
+	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// skipped are the reasons for which tests were skipped, and how many were for each.
+func (r *results) skipped() map[string]int {
+	reasons := map[string]int{}
+	for _, p := range r.ended {
+		for _, t := range p.leaves() {
+			switch {
+			case t.action != "skip":
+			case strings.HasPrefix(t.name, "Fuzz"):
+				reasons["seeds of fuzz tests that are not what these are about"]++
+			default:
+				reasons[reason(p.ofTests[t.name])]++
+			}
+		}
+	}
+	return reasons
+}
+
+// reason is the last thing that a test said, without the place where it did.
+func reason(output []string) string {
+	said := strings.TrimSpace(indent(output))
+	if at := strings.LastIndex(said, "\n"); at >= 0 {
+		said = strings.TrimSpace(said[at:])
+	}
+	if place, rest, found := strings.Cut(said, ": "); found && strings.Contains(place, ".go:") {
+		return rest
+	}
+	return said
 }
 
 func (r *results) total(action string) int {
@@ -229,6 +268,10 @@ func (r *results) writeTotal(out io.Writer, took time.Duration) {
 	}
 	if len(failed) > 0 {
 		fmt.Fprintf(out, "\nfailed: %s\n", strings.Join(slices.Compact(slices.Sorted(slices.Values(failed))), ", "))
+	}
+	reasons := r.skipped()
+	for _, why := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(out, "\nskipped %d: %s", reasons[why], why)
 	}
 	fmt.Fprintf(out, "\ntook %s; what each package printed is in %s\n%d passed, %d failed, %d skipped\n", took.Round(time.Second), r.logs, r.total("pass"), r.failed(), r.total("skip"))
 }

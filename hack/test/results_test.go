@@ -16,6 +16,8 @@ const events = `
 {"Action":"start","Package":"github.com/fairlead/fairlead/internal/green"}
 {"Action":"output","Package":"github.com/fairlead/fairlead/internal/green","Test":"TestA","Output":"a line of its own\n"}
 {"Action":"pass","Package":"github.com/fairlead/fairlead/internal/green","Test":"TestA/one","Elapsed":0.1}
+{"Action":"output","Package":"github.com/fairlead/fairlead/internal/green","Test":"TestA/two","Output":"    a_test.go:3: there is no Node: in PATH\n"}
+{"Action":"output","Package":"github.com/fairlead/fairlead/internal/green","Test":"TestA/two","Output":"--- SKIP: TestA/two (0.00s)\n"}
 {"Action":"skip","Package":"github.com/fairlead/fairlead/internal/green","Test":"TestA/two","Elapsed":0}
 {"Action":"pass","Package":"github.com/fairlead/fairlead/internal/green","Test":"TestA","Elapsed":0.1}
 {"Action":"output","Package":"github.com/fairlead/fairlead/internal/green","Output":"processor time: 1.5s\n"}
@@ -23,6 +25,8 @@ const events = `
 {"Action":"output","Package":"github.com/fairlead/fairlead/test/red","Test":"TestB/one","Output":"=== RUN   TestB/one\n"}
 {"Action":"output","Package":"github.com/fairlead/fairlead/test/red","Test":"TestB/one","Output":"    b_test.go:7: it is red\n"}
 {"Action":"fail","Package":"github.com/fairlead/fairlead/test/red","Test":"TestB/one","Elapsed":2}
+{"Action":"output","Package":"github.com/fairlead/fairlead/test/red","Test":"TestB","Output":"=== RUN   TestB\n"}
+{"Action":"output","Package":"github.com/fairlead/fairlead/test/red","Test":"TestB","Output":"    b_test.go:9: log of the operator: b.log\n"}
 {"Action":"fail","Package":"github.com/fairlead/fairlead/test/red","Test":"TestB","Elapsed":2}
 {"Action":"pass","Package":"github.com/fairlead/fairlead/test/red","Test":"TestC","Elapsed":1}
 {"Action":"fail","Package":"github.com/fairlead/fairlead/test/red","Elapsed":3}
@@ -60,6 +64,9 @@ func TestResults(t *testing.T) {
 	want := `ok    internal/green                                 0.2s  1 passed, 1 skipped
 FAIL  test/red                                       3.0s  1 passed, 1 failed
 
+    TestB
+        b_test.go:9: log of the operator: b.log
+
     TestB/one
         b_test.go:7: it is red
     everything that test/red printed: LOGS/test-red.log
@@ -71,13 +78,14 @@ FAIL  test/broken                                    0.0s  0 passed, 1 failed
 
 failed: test/broken, test/red
 
+skipped 1: there is no Node: in PATH
 took 5s; what each package printed is in LOGS
 2 passed, 2 failed, 1 skipped
 `
 	if diff := cmp.Diff(want, strings.ReplaceAll(printed.String(), logs, "LOGS")); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if text, err := os.ReadFile(filepath.Join(logs, "internal-green.log")); err != nil || string(text) != "a line of its own\n" {
+	if text, err := os.ReadFile(filepath.Join(logs, "internal-green.log")); err != nil || !strings.HasPrefix(string(text), "a line of its own\n") {
 		t.Errorf("log is %q, %v", text, err)
 	}
 	if got := all.ended[0].cpu; got != 1500*time.Millisecond {
