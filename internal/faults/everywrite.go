@@ -56,9 +56,11 @@ func DisturbWrites(t testing.TB, s Scenario, choose func(k int, writes Log) []Ac
 		t.Errorf("started again with nothing left to do, the process wrote:\n%s", again)
 	}
 
+	cases, undisturbed := 0, 0
 	for k := 1; k <= writes; k++ {
 		for _, action := range choose(k, plain.lives[0]) {
 			title := fmt.Sprintf("%s write %d of %d", action, k, writes)
+			cases++
 			run := s.tell(t, &Rule{Match: s.Counted, Nth: k, Action: action})
 			if run.err != nil {
 				t.Errorf("%s: %v\n%s", title, run.err, run.story())
@@ -71,11 +73,15 @@ func DisturbWrites(t testing.TB, s Scenario, choose func(k int, writes Log) []Ac
 			default:
 				// How many writes there are may depend on timing; that there are any may not.
 				t.Logf("%s: this time there were fewer writes, and none was disturbed", title)
+				undisturbed++
 			}
 			if diff := cmp.Diff(plain.end, run.end); diff != "" {
 				t.Errorf("%s: the end state differs (-undisturbed +disturbed):\n%s\n%s", title, diff, run.story())
 			}
 		}
+	}
+	if undisturbed > cases/2 {
+		t.Errorf("%d of %d runs wrote less than the undisturbed one, and were not disturbed", undisturbed, cases)
 	}
 }
 

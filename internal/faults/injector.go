@@ -26,7 +26,8 @@ type Injector struct {
 	counted Match
 	fired   bool
 	log     []*Entry
-	active  time.Time
+	writing int       // writes that are on their way
+	active  time.Time // when the last of them ended, or a watch was opened
 }
 
 // New returns an Injector with the given rules, which are asked in order; all
@@ -109,7 +110,7 @@ func (in *Injector) Log() Log {
 func (in *Injector) quietFor(now time.Time) time.Duration {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.active.IsZero() {
+	if in.active.IsZero() || in.writing > 0 {
 		return 0
 	}
 	return now.Sub(in.active)
@@ -141,10 +142,26 @@ func (in *Injector) decide(r Request) (*exchange, error) {
 	if write {
 		in.under.Add(1)
 	}
+	if x.entry != nil {
+		in.writing++
+	}
 	if slices.ContainsFunc(x.actions, func(a Action) bool { return a.cuts }) {
 		in.end(ErrCut)
 	}
 	return x, nil
+}
+
+// ended notes that a request has been answered.
+func (in *Injector) ended(x *exchange) {
+	if x.entry != nil {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.writing--
+		in.active = time.Now()
+	}
+	if x.request.Writes() {
+		in.under.Done()
+	}
 }
 
 // note records what became of a write; the first to know says it best.

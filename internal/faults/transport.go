@@ -18,9 +18,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x.request.Writes() {
-		defer t.in.under.Done()
-	}
+	defer t.in.ended(x)
 	x.http, x.base = req, t.base
 	resp, err := x.next()
 	if err != nil {
