@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 	"github.com/fairlead/fairlead/test/harness/callers"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // leads is a configuration with listeners that lead to clusters: "a=x" by a route configuration of its own, "a:r=x,y" by route
@@ -70,9 +71,9 @@ func anyOrder(random *rand.Rand) func([]resource.Type) {
 	}
 }
 
-// followUp is quick, but for a proxy that reconnects and says what it has.
+// followUp is quick, but waits for a proxy that reconnects to say what it has.
 func followUp() Timing {
-	return Timing{ClusterWarmup: 20 * time.Millisecond, RemovalDelay: 20 * time.Millisecond, ClientWait: 2 * time.Second}
+	return Timing{ClusterWarmup: 20 * time.Millisecond, RemovalDelay: 20 * time.Millisecond, ClientWait: wait.Deadline()}
 }
 
 // envoy is a model of one that is connected to a server until the test ends.

@@ -3,8 +3,10 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,6 +53,9 @@ func serve(t testing.TB, options Options, transport credentials.TransportCredent
 func echo(t testing.TB, address, zone string) *callers.Echo {
 	t.Helper()
 	e, err := callers.StartEcho(address, zone)
+	if errors.Is(err, syscall.EADDRNOTAVAIL) { // such as on macOS
+		t.Skip("there are no further loopback addresses: ", err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
