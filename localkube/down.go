@@ -25,7 +25,7 @@ func newDownCommand() *cobra.Command {
 		}
 		client := supervisor.NewClient(dir)
 		running := client.Running()
-		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(cmd.Context(), supervisor.Patient(2*time.Minute))
 		defer cancel()
 		if err := client.Stop(ctx); err != nil {
 			return fmt.Errorf("stop the cluster in %s: %w", dir, err)

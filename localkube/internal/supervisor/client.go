@@ -56,7 +56,7 @@ func (c *Client) Running() bool {
 // Status of every process, from the supervisor that runs the cluster, if one
 // does. One that is just coming or going is waited for.
 func (c *Client) Status(ctx context.Context) (records []clusterdir.Record, running bool, err error) {
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(Patient(30 * time.Second))
 	for c.Running() {
 		if records, err := c.records(ctx); err == nil {
 			return records, true, nil
@@ -100,7 +100,7 @@ func (c *Client) Launch(ctx context.Context, until int32) error {
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(Patient(2 * time.Minute))
 	for {
 		if _, err := c.records(ctx); err == nil {
 			return nil

@@ -191,12 +191,9 @@ func kill(t *testing.T, pid int32, signal syscall.Signal) {
 	}
 }
 
-// never is how long it takes to conclude that something does not happen.
-const never = 3 * time.Minute
-
 func waitUntil(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(never); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(Patient(never)); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain until %s", what)
 		}

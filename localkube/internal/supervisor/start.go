@@ -133,8 +133,8 @@ func startedText(before clusterdir.Record) string {
 	return before.Name + " started"
 }
 
-// patience with a cluster that starts on a busy machine; a component that dies ends it at once.
-const patience = 5 * time.Minute
+// never is how long to wait for a cluster that starts on a busy machine; a component that dies ends it at once.
+const never = 5 * time.Minute
 
 var errPortTaken = errors.New("address already in use")
 
@@ -144,7 +144,7 @@ var errPortTaken = errors.New("address already in use")
 func (s *Supervisor) waitFor(
 	ctx context.Context, client kubernetes.Interface, progress Progress, needs []*child, conditions []condition,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, Patient(never))
 	defer cancel()
 	for _, c := range needs {
 		ended := c.whenEnded()
