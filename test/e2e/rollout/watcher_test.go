@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -21,7 +22,7 @@ import (
 )
 
 // watcher looks at what serves from when it is begun: the public Service and the StatefulSet that it leads to must not be
-// touched until the next generation is the leader.
+// touched until the next generation is the leader. It looks once more just before that, for what it watches reaches it later.
 type watcher struct {
 	e          *environment
 	active     int64
@@ -47,6 +48,9 @@ func (e *environment) watch(t testing.TB) *watcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	t.Cleanup(func() { cancel(); done.Wait() })
+	next := e.daemon(w.active + 1)
+	t.Cleanup(func() { next.BeforeLeading(nil) })
+	next.BeforeLeading(func() { w.look(ctx, m) })
 	for _, list := range watchedLists() {
 		events, err := e.Watch(ctx, list, client.InNamespace(e.namespace), client.HasLabels{v1alpha2.LabelResourceID})
 		if err != nil {
@@ -65,27 +69,53 @@ func (e *environment) watch(t testing.TB) *watcher {
 	return w
 }
 
-func (w *watcher) see(m *v1alpha2.Materialize, event watch.Event) {
+// look is called while the next generation is about to lead.
+func (w *watcher) look(ctx context.Context, m *v1alpha2.Materialize) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	touched := ""
+	for _, object := range []client.Object{
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.e.namespace, Name: publicService(m)}},
+		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.e.namespace, Name: w.e.name(m, w.active)}},
+	} {
+		if err := w.e.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			w.wrong = append(w.wrong, fmt.Sprintf("just before the next generation leads: %v", err))
+		} else if touched := w.touched(m, watch.Event{Type: watch.Modified, Object: object}); touched != "" {
+			w.wrong = append(w.wrong, touched+" before the next generation leads")
+		}
+	}
+}
+
+func publicService(m *v1alpha2.Materialize) string {
+	return "mz" + m.Status.ResourceID + "-environmentd"
+}
+
+func (w *watcher) touched(m *v1alpha2.Materialize, event watch.Event) string {
 	switch object := event.Object.(type) {
 	case *corev1.Service:
-		if to := object.Spec.Selector[v1alpha2.LabelGeneration]; object.Name == "mz"+m.Status.ResourceID+"-environmentd" &&
+		if to := object.Spec.Selector[v1alpha2.LabelGeneration]; object.Name == publicService(m) &&
 			(to != fmt.Sprint(w.active) || event.Type == watch.Deleted) {
-			touched = fmt.Sprintf("the public Service was %s, and leads to generation %s", event.Type, to)
+			return fmt.Sprintf("the public Service was %s, and leads to generation %s", event.Type, to)
 		}
 	case *appsv1.StatefulSet:
 		if object.Name == w.e.name(m, w.active) && (event.Type == watch.Deleted || object.Generation != w.generation) {
-			touched = fmt.Sprintf("StatefulSet %s was %s", object.Name, event.Type)
+			return fmt.Sprintf("StatefulSet %s was %s", object.Name, event.Type)
 		}
-	default:
+	}
+	return ""
+}
+
+func (w *watcher) see(m *v1alpha2.Materialize, event watch.Event) {
+	object, isObject := event.Object.(client.Object)
+	if !isObject {
 		return
 	}
-	if leads := w.e.daemon(w.active + 1).Status(); touched != "" && leads != environmentd.IsLeader {
+	// Asked before the lock is taken, which an environmentd that is about to lead waits for.
+	touched, leads := w.touched(m, event), w.e.daemon(w.active+1).Status()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if touched != "" && leads != environmentd.IsLeader {
 		w.wrong = append(w.wrong, fmt.Sprintf("%s while the next generation was %s", touched, leads))
 	}
-	object := event.Object.(client.Object)
 	if w.seen[object.GetUID()] = revision(object); event.Type == watch.Deleted {
 		delete(w.seen, object.GetUID())
 	}

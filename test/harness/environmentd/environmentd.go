@@ -55,6 +55,22 @@ type Environmentd struct {
 	held    map[string]int
 	// began is when it was first asked.
 	began time.Time
+	// beforeLeading is called before it leads.
+	beforeLeading func()
+}
+
+// BeforeLeading has something done just before it leads, in the moment when it does. That must not ask this environmentd.
+func (e *Environmentd) BeforeLeading(do func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.beforeLeading = do
+}
+
+func (e *Environmentd) lead() {
+	if e.beforeLeading != nil {
+		e.beforeLeading()
+	}
+	e.status = IsLeader
 }
 
 // Behave changes the manner from now on.
@@ -67,7 +83,7 @@ func (e *Environmentd) Behave(m Manner) {
 		e.changed = nil
 	}
 	if e.status == Promoting && !m.Lingers {
-		e.status = IsLeader
+		e.lead()
 	}
 }
 
@@ -201,9 +217,10 @@ func (e *Environmentd) answer(method, path string) (int, []byte) {
 	case e.current() == Initializing:
 		return refuse("cannot be promoted before it is ready")
 	case e.current() == ReadyToPromote && !e.manner.Forgets:
-		e.status = IsLeader
 		if e.manner.Lingers {
 			e.status = Promoting
+		} else {
+			e.lead()
 		}
 	}
 	return http.StatusOK, encode(map[string]any{"result": "Success"})
