@@ -46,7 +46,7 @@ func (w world) operator(t *testing.T, flags ...string) {
 	if w.Operator != nil {
 		w.Operator.Kill()
 	}
-	if err := w.StartOperator(append([]string{"--leader-elect=true", "--leader-election-namespace=fairlead-system", "--chart-dir", cluster.Charts(t), "--metrics-insecure-bind-address=127.0.0.1:0"}, flags...)...); err != nil {
+	if err := w.StartOperator(append([]string{"--leader-elect=true", harness.Lease(), "--leader-election-namespace=fairlead-system", "--chart-dir", cluster.Charts(t), "--metrics-insecure-bind-address=127.0.0.1:0"}, flags...)...); err != nil {
 		t.Fatal(err)
 	}
 	w.Operator.KeepLogOnFailure(t)

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -34,7 +35,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("wrong usage ended with %d", wrong.code)
 	}
 
-	p := startOperator(t, c.Kubeconfig())
+	p := startOperator(t, c.Kubeconfig(), harness.LongLease())
 	p.leading(t)
 	type line struct{ Check, State, Message, Action string }
 	check := func() (result cliResult, lines map[string]line) {

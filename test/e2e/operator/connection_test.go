@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 )
 
@@ -136,7 +137,7 @@ func TestUnreachableServer(t *testing.T) {
 	wire := newWire(t, c)
 	path := elsewhere(t, c, wire.address)
 
-	p := startOperator(t, path, append(otherPassage, longLease())...)
+	p := startOperator(t, path, append(otherPassage, harness.LongLease())...)
 	line := p.logged(t, "reach the API server failed, will be tried again")
 	if text := fmt.Sprint(line["err"]); !strings.Contains(text, "https://"+wire.address) || !strings.Contains(text, "connection refused") {
 		t.Errorf("the log does not say which server, or why: %v", line)

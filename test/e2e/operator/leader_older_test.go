@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -80,7 +81,7 @@ func TestLeaderOfAnOlderVersion(t *testing.T) {
 	older := startOlderOperator(t, c.Config(), namespace, "older-1", duration)
 	older.sees(t, true, "older-1")
 
-	p := startOperator(t, c.Kubeconfig(), append(otherPassage, leaseOf(duration), "--leader-election-namespace", namespace)...)
+	p := startOperator(t, c.Kubeconfig(), append(otherPassage, harness.LeaseOf(duration), "--leader-election-namespace", namespace)...)
 	p.ready(t)
 	p.logged(t, "standing by: an operator of an older version leads", "lease", namespace+"/fairlead", "holder", "older-1")
 	if _, body := probe(t, p.address(t, "health probes"), "/readyz"); !strings.Contains(body, "all passages: held by older-1, an older version (lease "+namespace+"/fairlead)") {

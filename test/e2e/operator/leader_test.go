@@ -27,17 +27,6 @@ import (
 // otherPassage is one whose operator does nothing to what the other tests of a cluster make.
 var otherPassage = []string{"--passages", "meshservice"}
 
-// lease is a flag: how long a leader that is killed keeps its lease. It grows with the machine, for a leader that does not
-// get to renew its lease in two thirds of it ends; but no machine is so slow that it needs more than a minute.
-func lease() string { return leaseOf(min(wait.Deadline()/9, time.Minute)) }
-
-// longLease is for an operator that is not replaced before the test ends the lease.
-func longLease() string { return leaseOf(wait.Deadline() / 3) }
-
-func leaseOf(d time.Duration) string {
-	return "--leader-election-lease-duration=" + d.Round(time.Second).String()
-}
-
 // TestStoryLeaders kills a leader, which another one replaces when the lease has run out, and ends the other, which releases
 // the lease. Each of them runs in another namespace: a passage has one leader in the whole cluster.
 func TestStoryLeaders(t *testing.T) {
@@ -46,7 +35,7 @@ func TestStoryLeaders(t *testing.T) {
 	admin := administrator(t, c.Config())
 	held := followLease(t, admin, "meshservice")
 	start := func() (*process, string) {
-		p := startOperator(t, c.Kubeconfig(), append(otherPassage, longLease(), harness.Scrapable, "--leader-election-namespace", c.Namespace(t))...)
+		p := startOperator(t, c.Kubeconfig(), append(otherPassage, harness.LongLease(), harness.Scrapable, "--leader-election-namespace", c.Namespace(t))...)
 		p.ready(t)
 		identity, _ := p.logged(t, "taking part in leader election")["identity"].(string)
 		return p, identity
@@ -72,7 +61,7 @@ func TestStoryLeaders(t *testing.T) {
 	second.standsBy(t, "meshservice", one)
 	acts()
 	// An operator of another passage leads that one.
-	startOperator(t, c.Kubeconfig(), "--passages", "adoption", lease()).leading(t)
+	startOperator(t, c.Kubeconfig(), "--passages", "adoption", harness.Lease()).leading(t)
 	held.wereHeldBy(t, one)
 
 	first.Kill()
@@ -197,7 +186,7 @@ func TestLeaderLosesAPIServer(t *testing.T) {
 	start := func() (*process, *wire) {
 		wire := newWire(t, c)
 		wire.plugIn(t)
-		p := startOperator(t, elsewhere(t, c, wire.address), append(otherPassage, lease(), "--leader-election-namespace", namespace)...)
+		p := startOperator(t, elsewhere(t, c, wire.address), append(otherPassage, harness.Lease(), "--leader-election-namespace", namespace)...)
 		p.ready(t)
 		return p, wire
 	}

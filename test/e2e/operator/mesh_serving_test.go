@@ -83,7 +83,7 @@ func TestServingPermissions(t *testing.T) {
 		return startOperatorWith(t, harness.Environment(t.TempDir(), "KUBE_FEATURE_WatchListClient=false"), args)
 	}
 	direct := startRecorder(t, c.Config())
-	start("fairlead", direct.kubeconfigFor(t, i.token(t, "fairlead")), lease(), "--chart-cache-dir="+t.TempDir()).leading(t)
+	start("fairlead", direct.kubeconfigFor(t, i.token(t, "fairlead")), harness.Lease(), "--chart-cache-dir="+t.TempDir()).leading(t)
 	process := start("fairlead-mesh", line.kubeconfigFor(t, i.token(t, "fairlead-mesh")), "--mesh-bind-address=127.0.0.1:0")
 	process.ready(t)
 	address, _ := process.logged(t, "serving proxies")["address"].(string)

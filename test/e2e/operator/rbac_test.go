@@ -156,7 +156,7 @@ func (i *installation) start(t testing.TB, kubeconfig string, extra ...string) *
 		"--webhook-bind-address=127.0.0.1:0",
 		"--environmentd-url="+i.environmentds.URL(),
 		"--mesh-zone=east", "--mesh-bind-address=127.0.0.1:0", "--mesh-insecure", "--mesh-switch-timeout=1s", "--mesh-service-grace=1s",
-		longLease(),
+		harness.LongLease(),
 	)
 	args = append(args, extra...)
 	// An API server that cannot stream lists makes the operator list, so that permission must be there too.

@@ -79,7 +79,7 @@ func TestUninstall(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{KeepNamespaces: true})
 	l := &leaving{installation: install(t, c, "revision", "adoption", "rollout", "meshservice"), Cluster: c}
 	run := func() *process {
-		p := l.start(t, startRecorder(t, c.Config()).kubeconfigFor(t, l.token(t, "fairlead")), lease())
+		p := l.start(t, startRecorder(t, c.Config()).kubeconfigFor(t, l.token(t, "fairlead")), harness.Lease())
 		p.leading(t)
 		return p
 	}

@@ -14,6 +14,7 @@ import (
 
 	report "github.com/fairlead/fairlead/internal/cli/versions"
 	"github.com/fairlead/fairlead/internal/crds"
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -37,7 +38,7 @@ func TestVersions(t *testing.T) {
 		return decoded.Operators[i], decoded, got.code
 	}
 
-	p := startOperator(t, c.Kubeconfig(), append(otherPassage, longLease(), "--leader-election-namespace", c.Namespace(t))...)
+	p := startOperator(t, c.Kubeconfig(), append(otherPassage, harness.LongLease(), "--leader-election-namespace", c.Namespace(t))...)
 	p.ready(t)
 	p.leading(t)
 	operator, all, code := shown()
