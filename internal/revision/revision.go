@@ -61,7 +61,7 @@ func Setup(mgr ctrl.Manager, source charts.Source) error {
 		return err
 	}
 	tracker.SetWatchErrors(watchErrors)
-	objects, err := installer.NewObjects(ctx, installed.GetCache(), mgr.GetRESTMapper())
+	objects, err := installer.NewObjects(ctx, installed.GetCache(), mgr.GetCache(), mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}

@@ -88,4 +88,6 @@ const (
 	LabelOwner = "fairlead.dev/owner"
 	// LabelChartVersion is the version of the chart, in the words of where it came from.
 	LabelChartVersion = "fairlead.dev/chart-version"
+	// LabelReplacesPrefix, followed by a namespace, is on a release that is installed in place of the one there.
+	LabelReplacesPrefix = "replaces.fairlead.dev/"
 )

@@ -143,7 +143,7 @@ func (r *reconciler) observeIstiod(ctx context.Context, revision *v1.IstioRevisi
 	observed, err := r.ObserveRelease(ctx, wanted, "istiod", revision.DeletionTimestamp.IsZero(), records)
 	if err == nil && observed.Wanted == nil && observed.State.Exists {
 		// Without a chart, what was installed tells whether istiod serves.
-		observed.Deployments, err = r.Objects.DeploymentsOfOwner(ctx, revision)
+		observed.Deployments, err = r.Objects.DeploymentsOfOwner(ctx, wanted.Namespace, revision)
 	}
 	return observed, err
 }
@@ -197,7 +197,7 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed, candidates 
 }
 
 // obsoleteReleases are shared releases in former namespaces, or that are not needed any more. The last revision to be
-// deleted removes them.
+// deleted removes them. One that is deleted takes the validator of its namespace along, whose webhook is deleted with it.
 func obsoleteReleases(o *Observed, decided shared, bases, validators []release.State) []release.State {
 	var obsolete []release.State
 	last := !decided.Needed
@@ -207,7 +207,8 @@ func obsoleteReleases(o *Observed, decided shared, bases, validators []release.S
 		}
 	}
 	for _, state := range validators {
-		unneeded := decided.Default == nil && (last || o.ManagesBase)
+		goesAlong := o.beingDeleted() && state.Namespace == o.Revision.Spec.Namespace
+		unneeded := decided.Default == nil && (last || o.ManagesBase || goesAlong)
 		if unneeded || o.IsDefault && state.Namespace != decided.Default.Spec.Namespace {
 			obsolete = append(obsolete, state)
 		}

@@ -104,6 +104,7 @@ func TestStrays(t *testing.T) {
 	a := makeRevision("a", "v1.24.0").IstioRevision
 	cases := map[string]struct {
 		managesBase, isDefault bool
+		deleting               bool
 		decided                shared
 		bases, validators      []release.State
 		want                   int
@@ -116,11 +117,17 @@ func TestStrays(t *testing.T) {
 		"what another one looks after is not touched":                      {decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system", Default: a}, bases: []release.State{there}, validators: []release.State{there}},
 		"no revision can manage them, but they are needed":                 {decided: shared{Needed: true}, bases: []release.State{here}, validators: []release.State{here}},
 		"where it is stays where it is, whoever manages the base":          {managesBase: true, decided: shared{Needed: true, BaseManager: a, Namespace: "before"}, bases: []release.State{there}},
+		"one to go takes the validator of its namespace along":             {deleting: true, decided: shared{Needed: true, BaseManager: a, Namespace: "before"}, bases: []release.State{here}, validators: []release.State{here, there}, want: 1},
 		"the last to go takes all along":                                   {bases: []release.State{here}, validators: []release.State{here}, want: 2},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := obsoleteReleases(&Observed{ManagesBase: c.managesBase, IsDefault: c.isDefault}, c.decided, c.bases, c.validators); len(got) != c.want {
+			revision := makeRevision("a", "v1.24.0")
+			if c.deleting {
+				revision = revision.deleting()
+			}
+			o := &Observed{Revision: revision.IstioRevision, ManagesBase: c.managesBase, IsDefault: c.isDefault}
+			if got := obsoleteReleases(o, c.decided, c.bases, c.validators); len(got) != c.want {
 				t.Errorf("got %v, want %d", got, c.want)
 			}
 		})

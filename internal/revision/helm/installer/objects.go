@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -66,21 +65,30 @@ var (
 type Objects struct {
 	cache cache.Cache
 	kinds []schema.GroupVersionKind
+	// clusterScoped are those of the kinds that only administrators of the cluster may write.
+	clusterScoped []schema.GroupVersionKind
+	// revisions is where IstioRevisions are read.
+	revisions client.Reader
 }
 
-// NewObjects reads from the cache.
-func NewObjects(ctx context.Context, labelled cache.Cache, mapper meta.RESTMapper) (*Objects, error) {
-	o := &Objects{cache: labelled}
+// NewObjects reads from the caches of labelled objects and of IstioRevisions.
+func NewObjects(ctx context.Context, labelled cache.Cache, revisions client.Reader, mapper meta.RESTMapper) (*Objects, error) {
+	o := &Objects{cache: labelled, revisions: revisions}
 	for _, kind := range kinds {
-		if _, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) {
 			continue // an older cluster, where the charts do not install it either
-		} else if err != nil {
+		}
+		if err != nil {
 			return nil, fmt.Errorf("look up %s: %w", kind.Kind, err)
 		}
 		if _, err := labelled.GetInformer(ctx, metadata(kind), cache.BlockUntilSynced(false)); err != nil {
 			return nil, fmt.Errorf("cache %s: %w", kind.Kind, err)
 		}
 		o.kinds = append(o.kinds, kind)
+		if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+			o.clusterScoped = append(o.clusterScoped, kind)
+		}
 	}
 	if _, err := labelled.GetInformer(ctx, metadata(records), cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("cache the records of releases: %w", err)
@@ -106,23 +114,6 @@ func (o *Objects) cached(kind schema.GroupVersionKind) bool {
 func (o *Objects) get(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
 	return kube.GetIfExists(ctx, o.cache, key, metadata(kind))
 }
-
-// Releases are the states of all releases of a name, in whatever namespaces.
-func (o *Objects) Releases(ctx context.Context, name string) ([]release.State, error) {
-	all, err := o.records(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	latest := map[string]release.State{}
-	for i := range all {
-		if state := release.StateOf(all[i : i+1]); state.Version > latest[state.Namespace].Version {
-			latest[state.Namespace] = state
-		}
-	}
-	return slices.SortedFunc(maps.Values(latest), byNamespace), nil
-}
-
-func byNamespace(a, b release.State) int { return strings.Compare(a.Namespace, b.Namespace) }
 
 // lastAttempt is when the last attempt at a release began.
 func (o *Objects) lastAttempt(ctx context.Context, namespace, name string) (time.Time, error) {
@@ -150,10 +141,10 @@ func (o *Objects) Deployment(ctx context.Context, key client.ObjectKey) (*appsv1
 	return kube.GetIfExists(ctx, o.cache, key, &appsv1.Deployment{})
 }
 
-// DeploymentsOfOwner are the Deployments that were installed for an owner.
-func (o *Objects) DeploymentsOfOwner(ctx context.Context, owner metav1.Object) ([]client.ObjectKey, error) {
+// DeploymentsOfOwner are the Deployments that were installed in a namespace for an owner.
+func (o *Objects) DeploymentsOfOwner(ctx context.Context, namespace string, owner metav1.Object) ([]client.ObjectKey, error) {
 	list := &appsv1.DeploymentList{}
-	if err := o.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := o.cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Deployments of %s: %w", owner.GetName(), err)
 	}
 	var keys []client.ObjectKey
@@ -174,10 +165,9 @@ func (o *Objects) ReleasesOfOwner(ctx context.Context, owner metav1.Object) ([]r
 	}
 	found := map[release.State]bool{}
 	for i := range list.Items {
-		if annotations := list.Items[i].Annotations; metav1.IsControlledBy(&list.Items[i], owner) {
-			found[release.State{
-				Name: annotations["meta.helm.sh/release-name"], Namespace: annotations["meta.helm.sh/release-namespace"], Exists: true,
-			}] = true
+		if metav1.IsControlledBy(&list.Items[i], owner) {
+			of := release.Of(&list.Items[i])
+			found[release.State{Name: of.Name, Namespace: of.Namespace, Exists: true}] = true
 		}
 	}
 	return slices.SortedFunc(maps.Keys(found), byNamespace), nil

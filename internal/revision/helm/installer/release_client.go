@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -68,7 +69,15 @@ func (r Release) chartChanged() bool { return errors.As(r.Err, new(*ChangedChart
 // Observe compares a release with the wanted spec.
 func (k *ReleaseClient) Observe(ctx context.Context, wanted release.Spec) (Release, error) {
 	r := Release{Name: wanted.Name, Namespace: wanted.Namespace, Wanted: &wanted}
-	var err error
+	all, err := k.Releases(ctx, wanted.Name)
+	if err != nil {
+		return r, err
+	}
+	for _, state := range all {
+		if state.Namespace != wanted.Namespace {
+			wanted.Replaces = append(wanted.Replaces, state.Namespace)
+		}
+	}
 	if r.State, err = k.State(ctx, wanted.Namespace, wanted.Name); err != nil {
 		return r, err
 	}
@@ -105,15 +114,9 @@ func (k *ReleaseClient) Releases(ctx context.Context, name string) ([]release.St
 
 // State is the recorded state of a release, our own latest writes included.
 func (k *ReleaseClient) State(ctx context.Context, namespace, name string) (release.State, error) {
-	states, err := k.objects.Releases(ctx, name)
+	cached, err := k.objects.state(ctx, types.NamespacedName{Namespace: namespace, Name: name})
 	if err != nil {
 		return release.State{}, err
-	}
-	cached := release.State{Name: name, Namespace: namespace}
-	for _, state := range states {
-		if state.Namespace == namespace {
-			cached = state
-		}
 	}
 	return k.releases.Latest(cached), nil
 }

@@ -52,8 +52,8 @@ func isCRD(object *unstructured.Unstructured) bool {
 // isOwnedBy tells whether a live object belongs to the same release as a rendered one. The owner reference decides only where
 // no release is annotated: two releases of one owner may follow each other.
 func isOwnedBy(live metav1.Object, made *unstructured.Unstructured) bool {
-	if by := releaseOf(live); by.Name != "" {
-		return by == releaseOf(made)
+	if by := Of(live); by.Name != "" {
+		return by == Of(made)
 	}
 	return hasSameController(live, made)
 }
@@ -69,14 +69,15 @@ func hasSameController(live metav1.Object, made *unstructured.Unstructured) bool
 	return is != nil && was != nil && is.UID == was.UID
 }
 
-func releaseOf(object metav1.Object) types.NamespacedName {
+// Of is the release that an object is annotated with.
+func Of(object metav1.Object) types.NamespacedName {
 	annotations := object.GetAnnotations()
 	return types.NamespacedName{Namespace: annotations[releaseNamespaceAnnotation], Name: annotations[releaseNameAnnotation]}
 }
 
 // holder names the owner of a live object.
 func holder(live metav1.Object) string {
-	if by := releaseOf(live); by.Name != "" {
+	if by := Of(live); by.Name != "" {
 		return "Helm release " + by.String()
 	}
 	if controller := metav1.GetControllerOfNoCopy(live); controller != nil {

@@ -65,5 +65,5 @@ func (m *Manager) restore(ctx context.Context, spec Spec, desired *unstructured.
 // isMovedRelease tells whether an object belongs to the same release in another namespace. While a release moves, it exists in
 // two namespaces, and either may have annotated the object last.
 func (s Spec) isMovedRelease(live metav1.Object) bool {
-	return s.TakeOwnership && releaseOf(live).Name == s.Name
+	return s.TakeOwnership && Of(live).Name == s.Name
 }

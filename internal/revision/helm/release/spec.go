@@ -42,6 +42,9 @@ type Spec struct {
 	Only func(template string) bool
 	// TakeOwnership adopts objects of another release or without an owner.
 	TakeOwnership bool
+	// Replaces are the namespaces of releases of the same name, which are uninstalled when this one is installed. They are
+	// recorded, and nothing else depends on them.
+	Replaces []string
 }
 
 // Templates picks those that begin with a prefix, helpers, and the templates by which Istio's charts set values.
@@ -146,7 +149,21 @@ func (s Spec) labels() map[string]string {
 	if s.Owner != nil {
 		labels[v1.LabelOwner] = OwnerLabel(s.Owner)
 	}
+	for _, namespace := range s.Replaces {
+		labels[v1.LabelReplacesPrefix+namespace] = ""
+	}
 	return labels
+}
+
+// ReplacedBy are the namespaces of the releases that a recorded one replaces.
+func ReplacedBy(record metav1.Object) []string {
+	var namespaces []string
+	for label := range record.GetLabels() {
+		if namespace, ok := strings.CutPrefix(label, v1.LabelReplacesPrefix); ok {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return namespaces
 }
 
 // OwnerLabel is the value of v1.LabelOwner for an owner: IstioRevision.default.

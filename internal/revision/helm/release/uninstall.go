@@ -104,7 +104,7 @@ func (m *Manager) orphanedObjects(ctx context.Context, key types.NamespacedName)
 			return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
 		}
 		for i := range list.Items {
-			if releaseOf(&list.Items[i]) == key {
+			if Of(&list.Items[i]) == key {
 				object := &unstructured.Unstructured{}
 				object.SetGroupVersionKind(kind)
 				object.SetName(list.Items[i].Name)
