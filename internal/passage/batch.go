@@ -103,6 +103,8 @@ func (d Decision) Settled() bool {
 //     ends when it has.
 //   - A step that is held by itself is left out; the plan does not end without it.
 //   - A hold, or with FailFast a failure, starts nothing; what runs is waited for.
+//     A failed disruptive step does not stop those that disturb nothing: they may be
+//     the way back.
 //
 // The record must hold the caller's own last writes. Read through a cache that
 // lags behind them, a started step looks like one that has yet to start.
@@ -128,7 +130,7 @@ func Next(plan Plan, batching Batching, now time.Time) Decision {
 		d.Outcome, d.Batch = InProgress, r.nextBatch()
 		d.Start = r.pick(r.queue[:r.disturbed])
 
-	case batching.FailFast && len(r.failed) > 0 && r.waiting() > 0:
+	case batching.FailFast && r.stops() && r.waiting() > 0:
 		d.startNothing(Stopped, CodeStepFailed, "%s failed: nothing more starts until that is retried, %d left",
 			r.describeSteps(r.failed), r.waiting())
 

@@ -142,6 +142,13 @@ func (r *batchState) forecast(size int) {
 	}
 }
 
+// stops tells whether a failure stops what has yet to start: any failure stops what disturbs, and only that of a step that
+// disturbs nothing stops others like it.
+func (r *batchState) stops() bool {
+	preparing := len(r.prepare) > 0
+	return slices.ContainsFunc(r.failed, func(i int) bool { return !preparing || !r.steps[i].Disruptive })
+}
+
 // nextBatch is the batch of the step at the head of the queue.
 func (r *batchState) nextBatch() int { return r.steps[r.queue[0]].Batch }
 

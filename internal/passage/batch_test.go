@@ -289,6 +289,11 @@ func TestNext(t *testing.T) {
 			batching: failFast,
 			want:     want{outcome: Stopped, forecast: "n2 a@1", batches: "0/1", code: CodeStepFailed},
 		},
+		"fail fast does not stop relabels, which disturb nothing": {
+			steps:    steps(relabel("n1"), deploy("a", failed(1, 10)), deploy("b", running(1)), deploy("c")),
+			batching: failFast, now: 12,
+			want: want{outcome: InProgress, start: "n1", wait: "b", forecast: "c@1", batches: "1/1"},
+		},
 		"fail fast has nothing to stop in the last batch": {
 			steps:    steps(deploy("a", failed(1, 10)), deploy("b", running(1))),
 			batching: failFast, now: 12,

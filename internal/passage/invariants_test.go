@@ -27,7 +27,7 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 
 	// What was recorded.
 	var queue []Step
-	var unsettled, disturbing, disturbed, held, preparing, failures, last int
+	var unsettled, disturbing, disturbed, held, preparing, failures, preparationFailures, last int
 	var lastEnd time.Time
 	for _, step := range plan.Steps {
 		switch {
@@ -50,6 +50,9 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 			unsettled++
 		case step.State == Failed:
 			failures++
+			if !step.Disruptive {
+				preparationFailures++
+			}
 		}
 		if isMember(step) {
 			last = max(last, step.Batch)
@@ -90,8 +93,10 @@ func violations(plan Plan, batching Batching, now time.Time, d Decision) []strin
 	if len(d.Start) > 0 && plan.Hold != nil {
 		violated("%s is started on hold", d.Start[0].Object)
 	}
-	if len(d.Start) > 0 && batching.FailFast && failures > 0 && !d.Start[0].Disturbed {
-		violated("%s is started after a failure", d.Start[0].Object)
+	for _, step := range d.Start {
+		if batching.FailFast && !step.Disturbed && (failures > 0 && step.Disruptive || preparationFailures > 0) {
+			violated("%s is started after a failure", step.Object)
+		}
 	}
 	if len(disruptive) > 0 && disturbed > 0 {
 		// What is disturbed already.
