@@ -73,6 +73,10 @@ func assess(o Observed, d decision, failed applyErrors, now time.Time) assessmen
 	case d.Hold != nil && d.Hold.Code == CodeUnknownHash:
 		blocked(d.Hold.Message)
 		return assessed(v1alpha2.ReasonApplying, "generation %d is active; %s", m.Status.ActiveGeneration, d.Hold.Message)
+	case d.Hold != nil && o.Hash == o.Completed() && step != nil:
+		blocked("paused")
+		return assessed(v1alpha2.ReasonApplying, "generation %d is active, and not as it should be: %s %s: %s; %s",
+			m.Status.ActiveGeneration, step.Object.Kind, step.Object.Name, step.Reason.Message, d.Hold.Message)
 	case d.Hold != nil && o.Hash == o.Completed():
 		progress = nil
 		return assessed(v1alpha2.ReasonApplied, "generation %d serves the current spec; %s", m.Status.ActiveGeneration, d.Hold.Message)
