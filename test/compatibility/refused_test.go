@@ -48,6 +48,7 @@ func TestStoryInvalidObjectsAreRefused(t *testing.T) {
 		"timeout in words":            {batched(`{readinessTimeout: 5 minutes}`), migration + ".batched.readinessTimeout", "must be a duration"},
 		"timeout negative":            {batched(`{readinessTimeout: -1s}`), migration + ".batched.readinessTimeout", "not negative"},
 		"timeout of nothing":          {batched(`{readinessTimeout: 0s}`), migration + ".batched.readinessTimeout", "must be longer than 0s"},
+		"no timeout for anybody":      {batched(`{maxReadinessTimeout: 0s}`), migration + ".batched.maxReadinessTimeout", "must be longer than 0s"},
 		"timeout of nothing at all":   {batched(`{readinessTimeout: 0h0m0s}`), migration + ".batched.readinessTimeout", "must be longer than 0s"},
 		"timeout beyond all ages":     {batched(`{readinessTimeout: 99999999h}`), migration + ".batched.readinessTimeout", "must be a duration"},
 		"kind that cannot move":       {batched(`{workloadKinds: [Deployment, Job]}`), migration + ".batched.workloadKinds[1]", `"StatefulSet"`},

@@ -68,6 +68,7 @@ type BatchedMigrationConfig struct {
 
 	// Longest time that a workload can give itself with the annotation sailoperator.io/readiness-timeout, such as 1h.
 	// Left out: 30m, or readinessTimeout if that is longer.
+	// +kubebuilder:validation:XValidation:rule="self.matches('[1-9]')",message="must be longer than 0s, which gives a workload no time to become ready; leave it out for the default of 30m"
 	// +optional
 	MaxReadinessTimeout *Duration `json:"maxReadinessTimeout,omitempty"`
 
