@@ -61,6 +61,8 @@ type Operator struct {
 	Namespace, Name string
 	Wanted, Ready   int32
 	ChartSource     string
+	// Passages that it runs, and those that it takes over from others.
+	Passages, TakesOver []string
 	// Lacking are what its ServiceAccount may not do.
 	Lacking []string
 	Asked   int
@@ -72,6 +74,8 @@ type Foreign struct {
 	Observed foreign.Observed
 	// TakeOver holds if the operator was asked to take over from it.
 	TakeOver bool
+	// NotRun holds if no operator runs the passage; then nothing was observed.
+	NotRun bool
 }
 
 // Webhook that converts objects.
@@ -180,6 +184,10 @@ func judgeCRDs(f Facts, pre bool) []Line {
 
 func judgeForeign(other Foreign, now time.Time) Line {
 	line := Line{Check: "passage " + other.System.Passage, State: OK, Message: fmt.Sprintf("no %s acts on its kinds", other.System.Name)}
+	if other.NotRun {
+		line.Message = "not run by the operator (--passages)"
+		return line
+	}
 	decision := foreign.Decide(other.System, other.Observed, other.TakeOver, now)
 	switch {
 	case decision.Hold:

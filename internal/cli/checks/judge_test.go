@@ -48,8 +48,9 @@ func TestJudge(t *testing.T) {
 		"another controller": {func(f *Facts) {
 			f.Foreign[0].Observed.Deployments = []foreign.Deployment{{Namespace: "a", Name: "b", Replicas: 1}}
 		}, "passage revision", Failed, "ForeignController: Sail Operator acts", "--take-over revision"},
-		"traces of one":        {func(f *Facts) { f.Foreign[0].Observed.Objects = traces() }, "passage revision", Failed, "has left traces", "--take-over revision"},
-		"traces, to take over": {func(f *Facts) { f.Foreign[0].Observed.Objects, f.Foreign[0].TakeOver = traces(), true }, "passage revision", OK, "Fairlead takes over", ""},
+		"a passage that no operator runs": {func(f *Facts) { f.Foreign[0].NotRun = true }, "passage revision", OK, "not run by the operator", ""},
+		"traces of one":                   {func(f *Facts) { f.Foreign[0].Observed.Objects = traces() }, "passage revision", Failed, "has left traces", "--take-over revision"},
+		"traces, to take over":            {func(f *Facts) { f.Foreign[0].Observed.Objects, f.Foreign[0].TakeOver = traces(), true }, "passage revision", OK, "Fairlead takes over", ""},
 		"others not read": {func(f *Facts) {
 			f.Foreign[0].Observed.Unknown = []foreign.Unknown{{Kind: "Lease", Cause: foreign.Forbidden, Err: "no"}}
 		}, "passage revision", Unknown, "Lease: no", ""},

@@ -75,8 +75,8 @@ func Observe(ctx context.Context, config *rest.Config, pre bool, now time.Time) 
 		return f, fmt.Errorf("find out what you may do: %w", err)
 	}
 	f.Leaders, f.CRDs = versions.Observe(ctx, config, now)
-	takeOver := f.observeOperators(ctx, clients)
-	if err := f.observeForeign(ctx, config, takeOver); err != nil {
+	f.observeOperators(ctx, clients)
+	if err := f.observeForeign(ctx, config, pre); err != nil {
 		return f, err
 	}
 	objects, err := dynamic.NewForConfig(config)
@@ -86,13 +86,13 @@ func Observe(ctx context.Context, config *rest.Config, pre bool, now time.Time) 
 	if f.observeAdmission(ctx, clients, objects); pre {
 		return f, nil
 	}
-	f.Charts = f.observeConditions(ctx, objects, "charts", v1.GroupVersion.WithResource("istiorevisions"), func(c metav1.Condition) bool {
+	f.Charts = f.observeConditions(ctx, objects, "charts", v1.GroupVersion.WithResource("istiorevisions"), "", func(c metav1.Condition) bool {
 		return c.Status == metav1.ConditionFalse && c.Reason == string(v1.ReasonChartsUnavailable)
 	})
-	f.Members = f.observeConditions(ctx, objects, "members", clusterv1alpha1.GroupVersion.WithResource("clusters"), func(c metav1.Condition) bool {
+	f.Members = f.observeConditions(ctx, objects, "members", clusterv1alpha1.GroupVersion.WithResource("clusters"), clusterv1alpha1.ConditionReady, func(c metav1.Condition) bool {
 		return c.Type == clusterv1alpha1.ConditionReady && c.Status != metav1.ConditionTrue
 	})
-	f.Meshes = f.observeConditions(ctx, objects, "proxies", kumav1alpha1.GroupVersion.WithResource("meshes"), func(c metav1.Condition) bool {
+	f.Meshes = f.observeConditions(ctx, objects, "proxies", kumav1alpha1.GroupVersion.WithResource("meshes"), "", func(c metav1.Condition) bool {
 		return c.Type == kumav1alpha1.ConditionServed && c.Status == metav1.ConditionFalse && c.Reason != kumav1alpha1.ReasonNotServed
 	})
 	return f, f.observeWebhook(ctx, config, objects)
@@ -112,12 +112,12 @@ func lacking(asked []access, review func(authorizationv1.ResourceAttributes) (bo
 	return missing, nil
 }
 
-// observeOperators finds those of the chart, and returns the passages that they take over.
-func (f *Facts) observeOperators(ctx context.Context, clients kubernetes.Interface) (takeOver []string) {
+// observeOperators finds those of the chart.
+func (f *Facts) observeOperators(ctx context.Context, clients kubernetes.Interface) {
 	list, err := clients.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: "helm.sh/chart"})
 	if err != nil {
 		f.Unknown["operator"] = err.Error()
-		return nil
+		return
 	}
 	for i := range list.Items {
 		d := &list.Items[i]
@@ -125,9 +125,8 @@ func (f *Facts) observeOperators(ctx context.Context, clients kubernetes.Interfa
 			continue
 		}
 		o := Operator{Namespace: d.Namespace, Name: d.Name, Wanted: ptr.Deref(d.Spec.Replicas, 1), Ready: d.Status.ReadyReplicas,
-			ChartSource: flagOf(d, "chart-repository")}
-		takeOver = append(takeOver, strings.Split(flagOf(d, "take-over"), ",")...)
-		asked := neededBy(flagOf(d, "passages"))
+			ChartSource: flagOf(d, "chart-repository"), Passages: passagesOf(d), TakesOver: strings.Split(flagOf(d, "take-over"), ",")}
+		asked := neededBy(o.Passages)
 		user := "system:serviceaccount:" + d.Namespace + ":" + d.Spec.Template.Spec.ServiceAccountName
 		missing, err := lacking(asked, func(a authorizationv1.ResourceAttributes) (bool, error) {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &a}}
@@ -139,14 +138,25 @@ func (f *Facts) observeOperators(ctx context.Context, clients kubernetes.Interfa
 		}
 		f.Operators = append(f.Operators, o)
 	}
-	return takeOver
+}
+
+// passagesOf are those that an operator runs.
+func passagesOf(d *appsv1.Deployment) []string {
+	if asked := flagOf(d, "passages"); asked != "" {
+		return strings.Split(asked, ",")
+	}
+	var all []string
+	for _, passage := range operator.Passages() {
+		all = append(all, passage.Name)
+	}
+	return all
 }
 
 // neededBy are the kinds that the passages read.
-func neededBy(passages string) []access {
+func neededBy(passages []string) []access {
 	asked := []access{{"list", "apps", "deployments"}}
 	for _, system := range foreign.Systems() {
-		if passages != "" && !slices.Contains(strings.Split(passages, ","), system.Passage) {
+		if !slices.Contains(passages, system.Passage) {
 			continue
 		}
 		for _, kind := range system.Kinds {
@@ -173,8 +183,15 @@ func flagOf(d *appsv1.Deployment, name string) string {
 	return ""
 }
 
-func (f *Facts) observeForeign(ctx context.Context, config *rest.Config, takeOver []string) error {
+// observeForeign looks for other controllers of the passages that an operator runs; before an installation, or if no operator
+// was found, of all.
+func (f *Facts) observeForeign(ctx context.Context, config *rest.Config, pre bool) error {
 	for _, passage := range operator.Passages() {
+		runs := slices.ContainsFunc(f.Operators, func(o Operator) bool { return slices.Contains(o.Passages, passage.Name) })
+		if !pre && len(f.Operators) > 0 && !runs {
+			f.Foreign = append(f.Foreign, Foreign{System: foreign.Of(passage.Name), NotRun: true})
+			continue
+		}
 		observer, err := foreign.NewObserver(config, foreign.Of(passage.Name), passage.CRDs)
 		if err != nil {
 			return err
@@ -184,13 +201,15 @@ func (f *Facts) observeForeign(ctx context.Context, config *rest.Config, takeOve
 		if err != nil {
 			return fmt.Errorf("look for other controllers: %w", err)
 		}
-		f.Foreign = append(f.Foreign, Foreign{observer.System, seen, slices.Contains(takeOver, passage.Name)})
+		takesOver := slices.ContainsFunc(f.Operators, func(o Operator) bool { return slices.Contains(o.TakesOver, passage.Name) })
+		f.Foreign = append(f.Foreign, Foreign{System: observer.System, Observed: seen, TakeOver: takesOver})
 	}
 	return nil
 }
 
-// observeConditions has an object for each of a kind, with the message of the first condition that is bad.
-func (f *Facts) observeConditions(ctx context.Context, client dynamic.Interface, check string, resource schema.GroupVersionResource, bad func(metav1.Condition) bool) []Object {
+// observeConditions has an object for each of a kind, with the message of the first condition that is bad, or with the news that
+// the expected condition is missing.
+func (f *Facts) observeConditions(ctx context.Context, client dynamic.Interface, check string, resource schema.GroupVersionResource, expected string, bad func(metav1.Condition) bool) []Object {
 	list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -201,16 +220,20 @@ func (f *Facts) observeConditions(ctx context.Context, client dynamic.Interface,
 	}
 	var objects []Object
 	for _, item := range list.Items {
-		object := Object{Name: item.GetKind() + " " + item.GetName()}
+		object, found := Object{Name: item.GetKind() + " " + item.GetName()}, expected == ""
 		conditions, _, _ := unstructured.NestedSlice(item.Object, "status", "conditions")
 		for _, c := range conditions {
 			fields, _ := c.(map[string]any)
 			text := func(name string) string { value, _ := fields[name].(string); return value }
 			condition := metav1.Condition{Type: text("type"), Status: metav1.ConditionStatus(text("status")), Reason: text("reason"), Message: text("message")}
+			found = found || condition.Type == expected
 			if bad(condition) {
 				object.Message = condition.Reason + ": " + condition.Message
 				break
 			}
+		}
+		if !found {
+			object.Message = "it has no condition " + expected + " yet: no operator has looked at it"
 		}
 		objects = append(objects, object)
 	}
