@@ -63,6 +63,16 @@ func TestCondition(t *testing.T) {
 			[]part{shop, deploy("shop/cart", runs(old, 2), skipped), unmanagedWorkload("apps/v1 StatefulSet shop/db", old, 1)},
 			"True Migrated: no Deployment is left to be moved to default-v1-26-0; not moved: Deployment shop/cart (SkippedByAnnotation), StatefulSet shop/db (KindNotMoved)",
 		},
+		"tags that do not move": {
+			[]part{
+				shop, namespace("web", rev("prod")), tag("prod", "Istio/default", old, pausedTag), deploy("web/a", runs(old, 2)), deploy("web/b", runs(old, 2)),
+				namespace("lab", rev("trial")), tag("trial", "Istio/default", old, deletedTag), deploy("lab/a", runs(old, 2)),
+			},
+			"True Migrated: no Deployment is left to be moved to default-v1-26-0; not moved: " +
+				"Deployment lab/a (TagNotMoved: uses IstioRevisionTag trial, which is being deleted), " +
+				"Deployment web/a (TagNotMoved: uses IstioRevisionTag prod, which is paused; resume with `fairlead resume istiorevisiontag prod`), " +
+				"Deployment web/b (TagNotMoved)",
+		},
 		"many stay": {
 			[]part{shop, deployments(9, func(int) []option { return []option{runs(old, 2), skipped} })},
 			"True Migrated: no Deployment is left to be moved to default-v1-26-0; not moved: Deployment shop/w01 (SkippedByAnnotation), " +

@@ -19,7 +19,7 @@ import (
 )
 
 // TestRandomWorlds lets everything happen at once: people meddle, the operator is killed between any two writes, events
-// come late. A seed that fails tells its story, and can be run alone: go test ./internal/migration -run 'RandomWorlds/seed-17$'
+// come late. A seed that fails tells its story, and can be run alone: go test ./internal/revision/workload -run 'RandomWorlds/seed-17$'
 func TestRandomWorlds(t *testing.T) {
 	seeds := 200
 	if testing.Short() {

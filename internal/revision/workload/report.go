@@ -145,32 +145,47 @@ func Interrupted(istio *v1.Istio) bool {
 	return meta.IsStatusConditionFalse(istio.Status.Conditions, string(v1.ConditionWorkloadsMigrated))
 }
 
-// describeHeld tells how many workloads wait for something of their own, and why the first of them does.
+// maxHolds is how many reasons to wait a condition has; what else waits is counted.
+const maxHolds = 3
+
+// describeHeld tells how many workloads wait for something of their own, and why: for each tag that has not moved, say.
 func describeHeld(plan passage.Plan) string {
-	why, count := "", 0
+	var order []string
+	counts := map[string]int{}
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
 		if step.State != passage.Pending || !step.Held {
 			continue
 		}
-		if count++; count == 1 {
-			why = step.Reason.Message
+		if counts[step.Reason.Message]++; counts[step.Reason.Message] == 1 {
+			order = append(order, step.Reason.Message)
 		}
 	}
-	switch count {
-	case 0:
-		return ""
-	case 1:
-		return "; 1 waits: " + why
+	var text strings.Builder
+	more := 0
+	for i, why := range order {
+		switch n := counts[why]; {
+		case i >= maxHolds:
+			more += n
+		case n == 1:
+			fmt.Fprintf(&text, "; 1 waits: %s", why)
+		default:
+			fmt.Fprintf(&text, "; %d wait: %s", n, why)
+		}
 	}
-	return fmt.Sprintf("; %d wait: %s", count, why)
+	if more > 0 {
+		fmt.Fprintf(&text, "; %d more wait", more)
+	}
+	return text.String()
 }
 
-// describeSkipped names the skipped workloads, which keep an old revision in use.
+// describeSkipped names the skipped workloads, which keep an old revision in use. What a tag keeps where it is says which tag,
+// and what to do, once.
 func describeSkipped(plan passage.Plan) string {
 	const atMost = 5
 	var stay []string
 	more := 0
+	told := map[string]bool{}
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
 		if step.State != passage.Skipped {
@@ -180,7 +195,12 @@ func describeSkipped(plan passage.Plan) string {
 			more++
 			continue
 		}
-		stay = append(stay, fmt.Sprintf("%s (%s)", step.Object, step.Reason.Code))
+		why := string(step.Reason.Code)
+		if v1.Reason(why) == v1.ReasonTagNotMoved && !told[step.Reason.Message] {
+			told[step.Reason.Message] = true
+			why += ": " + step.Reason.Message
+		}
+		stay = append(stay, fmt.Sprintf("%s (%s)", step.Object, why))
 	}
 	if len(stay) == 0 {
 		return ""

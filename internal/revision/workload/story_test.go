@@ -490,6 +490,6 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s tells another story (-want +got); if the new one is right, go test ./internal/migration -run Story -update\n%s", file, diff)
+		t.Errorf("%s tells another story (-want +got); if the new one is right, go test ./internal/revision/workload -run Story -update\n%s", file, diff)
 	}
 }
