@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -210,6 +212,11 @@ func TestReachableBackends(t *testing.T) {
 		"a strange port":         {"refs: [{kind: MeshService, name: a, port: 70000}]", nil, "refs[0].port 70000"},
 		"a port that is text":    {"refs: [{kind: MeshService, name: a, port: http}]", nil, "port"},
 		"a list of strings":      {"[redis]", nil, "a backend has kind"},
+		"an alias":               {"refs: [{kind: &kind MeshService, name: a}, {kind: *kind, name: b}]", nil, "line 1 has an anchor or alias: write the value out"},
+		"an anchor only":         {"refs:\n- kind: MeshService\n  name: &name a\n", nil, "line 3 has an anchor"},
+		"a cycle":                {"refs: &refs [*refs]", nil, "anchor or alias"},
+		"the longest":            {"refs: [] #" + strings.Repeat("x", maxBackendsText-len("refs: [] #")), nil, ""},
+		"too long":               {"refs: [] #" + strings.Repeat("x", maxBackendsText), nil, "more than 16384: list fewer backends, or select them by labels"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ReachableBackends(c.text)
@@ -228,6 +235,24 @@ func TestReachableBackends(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A short text of aliases does not become a long one in memory.
+func TestReachableBackendsDoNotGrow(t *testing.T) {
+	// The parser allows aliases among enough other values.
+	text := "others: [" + strings.Repeat("0,", 1000) + "]\na0: &a0 " + strings.Repeat("x", 4000) + "\n"
+	for i := range 4 {
+		text += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 10), ","))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := ReachableBackends(text); err == nil {
+		t.Error("aliases were taken")
+	}
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 4<<20 {
+		t.Errorf("%d bytes of text took %d bytes of memory", len(text), grown)
 	}
 }
 

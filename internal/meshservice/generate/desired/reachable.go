@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -42,7 +43,21 @@ func ReachableBackends(text string) ([]kumav1alpha1.ReachableBackendRef, error) 
 	return refs, nil
 }
 
+// maxBackendsText bounds the annotation with backends, in bytes.
+const maxBackendsText = 16 << 10
+
 func readBackends(text string) ([]kumav1alpha1.ReachableBackendRef, error) {
+	if len(text) > maxBackendsText {
+		return nil, fmt.Errorf("%d bytes are more than %d: list fewer backends, or select them by labels", len(text), maxBackendsText)
+	}
+	// Expanded, a few lines of aliases fill the memory of the operator: they are looked for in what is not expanded.
+	var document yamlv3.Node
+	if err := yamlv3.Unmarshal([]byte(text), &document); err != nil {
+		return nil, fmt.Errorf("not YAML (%w): write refs with a list of backends", err)
+	}
+	if line := aliasLine(&document); line > 0 {
+		return nil, fmt.Errorf("line %d has an anchor or alias: write the value out", line)
+	}
 	body, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("not YAML (%w): write refs with a list of backends", err)
@@ -76,6 +91,19 @@ func readBackends(text string) ([]kumav1alpha1.ReachableBackendRef, error) {
 		}
 	}
 	return refs, nil
+}
+
+// aliasLine returns the line of the first anchor or alias, or 0.
+func aliasLine(node *yamlv3.Node) int {
+	if node.Anchor != "" || node.Kind == yamlv3.AliasNode {
+		return node.Line
+	}
+	for _, child := range node.Content {
+		if line := aliasLine(child); line > 0 {
+			return line
+		}
+	}
+	return 0
 }
 
 func decodeStrictly(body []byte, into any) error {
