@@ -135,6 +135,8 @@ const (
 const (
 	ReasonResolved        = "Resolved"
 	ReasonRefersToNothing = "RefersToNothing"
+	// ReasonTooLarge means that entries of a policy are ignored since they exceed a limit.
+	ReasonTooLarge = "TooLarge"
 	ReasonOtherNamespaces = "OtherNamespaces"
 	// ReasonTruncated means that a list in the status has only the first of its items.
 	ReasonTruncated = "Truncated"

@@ -87,17 +87,21 @@ func vipsCondition(outcome desired.Allocation, ranges desired.Ranges, share int)
 // them.
 func resolvedCondition(findings []policy.Finding, mode kumav1alpha1.Mode) metav1.Condition {
 	var wrong, waiting []string
+	reason := kumav1alpha1.ReasonTooLarge
 	for _, f := range findings {
 		if mode == kumav1alpha1.ModeDisabled && f.Generated {
 			waiting = append(waiting, f.Field)
 		} else {
+			if !f.ExceedsLimit {
+				reason = kumav1alpha1.ReasonRefersToNothing
+			}
 			wrong = append(wrong, fmt.Sprintf("%s: %s; %s", f.Field, f.Problem, f.Remedy))
 		}
 	}
 	c := metav1.Condition{Type: kumav1alpha1.ConditionResolved, Status: metav1.ConditionTrue, Reason: kumav1alpha1.ReasonResolved}
 	switch {
 	case len(wrong) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, kumav1alpha1.ReasonRefersToNothing, truncate(strings.Join(wrong, "\n"))
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reason, truncate(strings.Join(wrong, "\n"))
 	case len(waiting) > 0:
 		c.Status, c.Reason = metav1.ConditionUnknown, kumav1alpha1.ReasonDisabled
 		c.Message = truncate("MeshServices are not generated while the mesh is Disabled: " + strings.Join(waiting, ", "))

@@ -76,7 +76,7 @@ func manyPolicies(services int) string {
 }
 
 // processorTime is what this process has used; the clock on the wall also counts what others do.
-func processorTime(b *testing.B) time.Duration {
+func processorTime(b testing.TB) time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
 		b.Fatal(err)

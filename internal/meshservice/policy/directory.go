@@ -82,19 +82,21 @@ func (d *Directory) candidates(r *reference) []*model.Destination {
 	return slices.Concat(d.byDisplayName[named], d.byName[named])
 }
 
-// Finding is a dangling reference of a policy.
+// Finding is a dangling reference of a policy, or an entry that is too large.
 type Finding struct {
 	// Kind of the policy, and its namespace and name.
 	Kind, Policy string
-	// Field is the path to the reference.
+	// Field is the path to the reference or entry.
 	Field string
 	// Problem and Remedy are for people.
 	Problem, Remedy string
 	// Generated says that a MeshService is missing, which may not be generated yet.
 	Generated bool
+	// ExceedsLimit says that an entry is ignored since it is too large.
+	ExceedsLimit bool
 }
 
-// Dangling returns the references of policies to no destination of their mesh, sorted.
+// Dangling returns the references of policies to no destination of their mesh, and the entries that are too large, sorted.
 func Dangling(policies []Policy, destinations []model.Destination) []Finding {
 	directory := NewDirectory(destinations)
 	var findings []Finding
@@ -112,6 +114,13 @@ func Dangling(policies []Policy, destinations []model.Destination) []Finding {
 		}
 		for _, e := range p.Entries() {
 			to := fmt.Sprintf("spec.to[%d]", e.Index)
+			if field, problem, remedy := exceededLimit(e.Default); field != "" {
+				findings = append(findings, Finding{
+					Kind: model.KindOf(p), Policy: objectName{p.GetNamespace(), p.GetName()}.String(),
+					Field: to + "." + field, Problem: problem, Remedy: remedy, ExceedsLimit: true,
+				})
+				continue
+			}
 			if e.TargetRef.Kind != kumav1alpha1.MeshExternalServiceKind {
 				report(to+".targetRef", referenceOf(e.TargetRef, p.GetNamespace(), isRoute(e.Default)))
 			}

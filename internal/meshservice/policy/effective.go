@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
@@ -20,8 +21,11 @@ type Effective struct {
 	TCPRoute       *TCPRoute                                   `json:"tcpRoute,omitempty"`
 	// Decisions are the entries that apply, and those that set nothing.
 	Decisions []Decision `json:"-"`
+	// LeftOut are the entries of MeshHTTPRoutes for which there is no room.
+	LeftOut []Finding `json:"-"`
 
 	fingerprint string
+	merging     *routeMerge
 }
 
 // Fingerprint is equal for the same effect.
@@ -32,9 +36,12 @@ func effectiveOf(matches []match) *Effective {
 	e := &Effective{}
 	firsts := map[string]match{}
 	for _, m := range matches {
+		leftOut := len(e.LeftOut)
 		said := e.merge(m)
 		first, others := firsts[m.kind]
 		switch {
+		case len(e.LeftOut) > leftOut:
+			e.Decisions = append(e.Decisions, m.decide(false, m.why()+", but "+e.LeftOut[leftOut].Problem))
 		case others:
 			e.Decisions = append(e.Decisions, m.decision(said, &first))
 		default:
@@ -43,6 +50,9 @@ func effectiveOf(matches []match) *Effective {
 				firsts[m.kind] = m
 			}
 		}
+	}
+	if e.merging = nil; e.HTTPRoute != nil {
+		slices.SortStableFunc(e.HTTPRoute.Rules, compareSpecificity)
 	}
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -69,7 +79,7 @@ func (e *Effective) merge(m match) bool {
 		}
 		return fill(&e.LoadBalancing, conf)
 	case *kumav1alpha1.MeshHTTPRouteTo:
-		return mergeRules(&e.HTTPRoute, m.entry, conf)
+		return e.mergeRules(m.entry, conf)
 	case *kumav1alpha1.MeshTCPRouteTo:
 		if e.TCPRoute != nil || len(conf.Rules) == 0 {
 			return false

@@ -2,10 +2,11 @@ package policy
 
 import (
 	"cmp"
-	"reflect"
-	"slices"
+	"encoding/json"
+	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 )
@@ -33,42 +34,63 @@ type TCPRoute struct {
 	BackendRefs []kumav1alpha1.BackendRef `json:"backendRefs,omitempty"`
 }
 
+// routeMerge is what is known of the rules while routes are merged.
+type routeMerge struct {
+	// requests are the hostnames and matches that there is a rule for.
+	requests sets.Set[string]
+	size     routeSize
+}
+
 // mergeRules adds the rules of an entry whose match no earlier rule has, and says whether there are any.
-func mergeRules(route **HTTPRoute, e *entry, to *kumav1alpha1.MeshHTTPRouteTo) bool {
-	var rules, added []HTTPRule
-	if *route != nil {
-		rules = (*route).Rules
+func (e *Effective) mergeRules(from *entry, to *kumav1alpha1.MeshHTTPRouteTo) bool {
+	if e.merging == nil {
+		e.merging = &routeMerge{requests: sets.New[string]()}
 	}
+	var added []HTTPRule
+	requests, size := sets.New[string](), 0
 	for _, rule := range to.Rules {
 		matches := rule.Matches
 		if len(matches) == 0 {
 			matches = []kumav1alpha1.HTTPMatch{{}}
 		}
 		for _, m := range matches {
-			taken := HTTPRule{
-				Hostnames: to.Hostnames, Match: m,
-				Filters: rule.Default.Filters, BackendRefs: rule.Default.BackendRefs,
-			}
+			taken := HTTPRule{Match: m, Filters: rule.Default.Filters, BackendRefs: rule.Default.BackendRefs}
 			if len(taken.Filters) > 0 || len(taken.BackendRefs) > 0 {
-				taken.Namespace = e.policy.namespace
+				taken.Namespace = from.policy.namespace
 			}
-			same := func(other HTTPRule) bool { return sameRequests(taken, other) }
-			if !slices.ContainsFunc(rules, same) && !slices.ContainsFunc(added, same) {
-				added = append(added, taken)
+			request := textOf([]any{to.Hostnames, m})
+			if e.merging.requests.Has(request) || requests.Has(request) {
+				continue
 			}
+			requests.Insert(request)
+			size += minRuleSize + len(textOf(taken))
+			taken.Hostnames = to.Hostnames
+			added = append(added, taken)
 		}
 	}
 	if len(added) == 0 {
 		return false
 	}
-	rules = append(rules, added...)
-	slices.SortStableFunc(rules, compareSpecificity)
-	*route = &HTTPRoute{Rules: rules}
+	if !e.merging.size.add(to.Hostnames, size) {
+		e.LeftOut = append(e.LeftOut, from.leftOut())
+		return false
+	}
+	e.merging.requests.Insert(requests.UnsortedList()...)
+	if e.HTTPRoute == nil {
+		e.HTTPRoute = &HTTPRoute{}
+	}
+	e.HTTPRoute.Rules = append(e.HTTPRoute.Rules, added...)
 	return true
 }
 
-func sameRequests(a, b HTTPRule) bool {
-	return slices.Equal(a.Hostnames, b.Hostnames) && reflect.DeepEqual(a.Match, b.Match)
+// textOf is equal for equal values.
+func textOf(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		// Values decoded from the API can be encoded; only hand-made raw JSON cannot.
+		return fmt.Sprintf("%v %v", err, value)
+	}
+	return string(text)
 }
 
 // compareSpecificity puts the more specific rule first: an exact path before a prefix, a long one before a short one, then

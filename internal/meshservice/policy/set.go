@@ -79,6 +79,9 @@ func Compile(policies []Policy, where desired.ZoneInfo) *Set {
 	var id uint32
 	for _, p := range ordered {
 		for _, e := range slices.Backward(p.Entries()) {
+			if field, _, _ := exceededLimit(e.Default); field != "" {
+				continue
+			}
 			s.place(&entry{
 				id: id, kind: model.KindOf(p), policy: objectName{p.GetNamespace(), p.GetName()}, index: e.Index,
 				reference: referenceOf(e.TargetRef, p.GetNamespace(), isRoute(e.Default)), conf: e.Default,

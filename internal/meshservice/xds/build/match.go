@@ -2,7 +2,7 @@ package build
 
 import (
 	"fmt"
-	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -96,10 +96,39 @@ func stringMatcher(kind, value string) (*matcherv3.StringMatcher, error) {
 	return exactMatcher(value), nil
 }
 
-// checkRegex validates a regular expression: one invalid expression makes a proxy reject all routes of a destination.
+// Limits of a regular expression: of its text, in bytes, and of the steps that it is compiled to. Envoy rejects some 130,000.
+const (
+	maxRegexText  = 1024
+	maxRegexSteps = 50_000
+)
+
+// checkRegex validates a regular expression: one invalid expression makes a proxy reject all routes of a destination. It is
+// not compiled, since a short one may fill much memory.
 func checkRegex(text string) (*matcherv3.RegexMatcher, error) {
-	if _, err := regexp.Compile(text); err != nil {
-		return nil, fmt.Errorf("%q is not a valid regular expression: %w", text, err)
+	if len(text) > maxRegexText {
+		return nil, fmt.Errorf("regular expression %.40q... has %d bytes, more than %d", text, len(text), maxRegexText)
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("%.100q is not a valid regular expression: %w", text, err)
+	}
+	if steps := regexSteps(parsed); steps > maxRegexSteps {
+		return nil, fmt.Errorf("regular expression %.40q... repeats too much: it has %d steps, more than %d", text, steps, maxRegexSteps)
 	}
 	return &matcherv3.RegexMatcher{Regex: text}, nil
+}
+
+// regexSteps is about how many steps a regular expression is compiled to.
+func regexSteps(r *syntax.Regexp) int {
+	steps := 1 + len(r.Rune)
+	if r.Op == syntax.OpCharClass {
+		steps = 1 + len(r.Rune)/2 // ranges
+	}
+	for _, part := range r.Sub {
+		steps += regexSteps(part)
+	}
+	if r.Op == syntax.OpRepeat {
+		steps *= max(r.Min, r.Max, 1)
+	}
+	return steps
 }

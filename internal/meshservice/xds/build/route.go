@@ -33,23 +33,32 @@ func (r Rule) Check() error {
 // Routes builds the route configuration of a destination: its rules in order, and its clusters for all other requests.
 func Routes(name string, protocol model.Protocol, rules []Rule, shares []WeightedCluster, s Settings) (*routev3.RouteConfiguration, error) {
 	config := &routev3.RouteConfiguration{Name: name}
-	usual := Rule{Clusters: shares}
+	hosts := map[string]*routev3.VirtualHost{}
 	for _, hostname := range append(hostnames(rules), "*") {
 		host := &routev3.VirtualHost{Name: name, Domains: []string{hostname}}
 		if hostname != "*" {
 			host.Name += " " + hostname
 		}
-		for _, rule := range append(slices.Clip(rules), usual) {
-			if len(rule.Hostnames) > 0 && !slices.Contains(rule.Hostnames, hostname) {
-				continue
+		hosts[hostname] = host
+		config.VirtualHosts = append(config.VirtualHosts, host)
+	}
+	usual := Rule{Clusters: shares}
+	for _, rule := range append(slices.Clip(rules), usual) {
+		// Hosts share the routes.
+		routes, err := rule.routes(protocol, s)
+		if err != nil {
+			return nil, err
+		}
+		of := config.VirtualHosts
+		if len(rule.Hostnames) > 0 {
+			of = nil
+			for hostname := range sets.New(rule.Hostnames...) {
+				of = append(of, hosts[hostname])
 			}
-			routes, err := rule.routes(protocol, s)
-			if err != nil {
-				return nil, err
-			}
+		}
+		for _, host := range of {
 			host.Routes = append(host.Routes, routes...)
 		}
-		config.VirtualHosts = append(config.VirtualHosts, host)
 	}
 	return config, nil
 }

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -221,6 +222,52 @@ func TestLongest(t *testing.T) {
 				t.Errorf("it is %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// A regular expression that is long, or becomes large, is refused: a proxy would reject all routes of the destination.
+func TestLargeRegularExpressions(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"usual":         {`/api/v[0-9]+/(cart|till)/\p{L}{1,64}`, ""},
+		"invalid":       {"(", "is not a valid regular expression"},
+		"long":          {strings.Repeat("a", maxRegexText+1), "has 1025 bytes, more than 1024"},
+		"the longest":   {strings.Repeat("a", maxRegexText), ""},
+		"large":         {`(\pL{100}){10}`, "repeats too much"},
+		"large classes": {strings.Repeat(`\pL`, 300), "repeats too much"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rule := Rule{Match: kumav1alpha1.HTTPMatch{Path: &kumav1alpha1.PathMatch{Type: "RegularExpression", Value: c.text}}}
+			err := rule.Check()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("the error is %v, want %q", err, c.want)
+			}
+			if err != nil && len(err.Error()) > 200 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// Hostnames of other rules cost a rule nothing.
+func TestRoutesPerHostname(t *testing.T) {
+	allocations := func(count int) float64 {
+		var rules []Rule
+		for i := range count {
+			rules = append(rules, Rule{
+				Hostnames: []string{fmt.Sprintf("%d.example.org", i)},
+				Match:     kumav1alpha1.HTTPMatch{Path: &kumav1alpha1.PathMatch{Type: "RegularExpression", Value: "/a{1,9}"}},
+			})
+		}
+		rules = append(rules, Rule{Match: kumav1alpha1.HTTPMatch{Path: &kumav1alpha1.PathMatch{Type: "RegularExpression", Value: "/b(c|d){1,9}"}}})
+		return testing.AllocsPerRun(3, func() {
+			if _, err := Routes("backend", model.HTTP, rules, []WeightedCluster{{"backend", 1}}, Settings{}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	few, many := allocations(10), allocations(100)
+	if each := (many - few) / 90; each > 50 {
+		t.Errorf("each hostname costs %.0f allocations", each)
 	}
 }
 

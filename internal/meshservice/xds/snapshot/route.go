@@ -15,6 +15,10 @@ import (
 
 // buildRoutes builds the routes of a variant.
 func (m *mesh) buildRoutes(v *variant, d *destination, e *policy.Effective) {
+	for _, f := range e.LeftOut {
+		object := f.Kind + " " + f.Policy
+		v.report(resource.Route, fmt.Sprintf("%s %s %s", d.cluster, object, f.Field), Problem{Object: object, Field: f.Field, Message: f.Problem + ": " + f.Remedy})
+	}
 	var rules []build.Rule
 	switch {
 	case e.HTTPRoute != nil && d.Protocol.HasRequests():

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/xds/resource"
 )
 
 // proxyIn is a Dataplane of a namespace with one inbound.
@@ -120,4 +122,50 @@ func TestTenantNamesMesh(t *testing.T) {
 	e.Delete(spy)
 	e.Delete(service)
 	expect("deleted", false)
+}
+
+// A tenant's routes that are too large are left out and reported, and those of others stay as they are.
+func TestTenantRoutesAreBounded(t *testing.T) {
+	s, objects := readWorld(t, "testdata/kubernetes-everywhere.in.yaml")
+	e := s.engine(objects)
+	before := e.Config(cart)
+	route := &kumav1alpha1.MeshHTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "bank", Name: "many"}}
+	for i := range 100 {
+		to := kumav1alpha1.MeshHTTPRouteTo{TargetRef: kumav1alpha1.ToTargetRef{Kind: "Mesh"}}
+		for j := range 60 {
+			to.Hostnames = append(to.Hostnames, fmt.Sprintf("%d-%d.example.org", i, j))
+		}
+		for j := range 250 {
+			to.Rules = append(to.Rules, kumav1alpha1.HTTPRule{Matches: []kumav1alpha1.HTTPMatch{{Path: &kumav1alpha1.PathMatch{Type: "PathPrefix", Value: fmt.Sprintf("/%d", j)}}}})
+		}
+		route.Spec.To = append(route.Spec.To, to)
+	}
+	route.Spec.To = append(route.Spec.To, kumav1alpha1.MeshHTTPRouteTo{TargetRef: kumav1alpha1.ToTargetRef{Kind: "Mesh"}, Hostnames: make([]string, 1000)})
+	e.Put(proxyIn("bank", "10.6.6.6", map[string]string{kumav1alpha1.TagService: "till_bank_svc_80"}))
+	e.Put(route)
+	e.Flush()
+	for _, r := range e.Config(model.ProxyID{Mesh: "default", Namespace: "bank", Name: "one"}).Of(resource.Route) {
+		if size := len(r.Body.Value); size > 8<<20 {
+			t.Errorf("the routes of %s have %d bytes", r.Name, size)
+		}
+	}
+	for _, kind := range []resource.Type{resource.Cluster, resource.Route} {
+		for _, r := range before.Of(kind) {
+			if now := e.Config(cart).Find(kind, r.Name); now == nil || now.Version != r.Version {
+				t.Errorf("%s of another tenant has changed", r.Name)
+			}
+		}
+	}
+	var said []string
+	for _, p := range e.Problems("default") {
+		if p.Object == "MeshHTTPRoute bank/many" {
+			said = append(said, p.Field+": "+p.Message)
+		}
+	}
+	text := strings.Join(said, "\n")
+	for _, want := range []string{"spec.to[0]: with it the routes of a destination", "remove rules or hostnames", "spec.to[100].hostnames: 1000 hostnames are more than 64"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the problems lack %q: %.500s", want, text)
+		}
+	}
 }
