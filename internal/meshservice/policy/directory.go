@@ -112,13 +112,11 @@ func Dangling(policies []Policy, destinations []model.Destination) []Finding {
 				Generated: r.unusable == "" && r.kind == model.MeshService,
 			})
 		}
+		ignored := tooLarge(p)
 		for _, e := range p.Entries() {
 			to := fmt.Sprintf("spec.to[%d]", e.Index)
-			if field, problem, remedy := exceededLimit(e.Default); field != "" {
-				findings = append(findings, Finding{
-					Kind: model.KindOf(p), Policy: objectName{p.GetNamespace(), p.GetName()}.String(),
-					Field: to + "." + field, Problem: problem, Remedy: remedy, ExceedsLimit: true,
-				})
+			if f, found := ignored[e.Index]; found {
+				findings = append(findings, f)
 				continue
 			}
 			if e.TargetRef.Kind != kumav1alpha1.MeshExternalServiceKind {

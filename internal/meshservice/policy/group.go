@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
@@ -20,6 +22,8 @@ type group struct {
 	byLabels      map[string][]*entry
 	// tenantOnly are entries of tenants, which apply to proxies of others in part at most.
 	tenantOnly *group
+	// affinityKeys are the keys of the affinity tags of the entries.
+	affinityKeys sets.Set[string]
 }
 
 type resourceName struct {
@@ -32,11 +36,15 @@ func newGroup(id uint32, selection selection) *group {
 		id: id, selection: selection,
 		byTag: map[string][]*entry{}, byTagService: map[objectName][]*entry{},
 		byName: map[resourceName][]*entry{}, byDisplayName: map[resourceName][]*entry{}, byLabels: map[string][]*entry{},
+		affinityKeys: sets.New[string](),
 	}
 }
 
 func (g *group) add(e *entry) {
 	r := &e.reference
+	if conf, ok := e.conf.(*kumav1alpha1.MeshLoadBalancingStrategyConf); ok && r.unusable == "" {
+		g.affinityKeys.Insert(affinityKeys(conf)...)
+	}
 	displayName, displayed := r.labels[kumav1alpha1.LabelDisplayName]
 	switch {
 	case r.unusable != "":

@@ -6,20 +6,46 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
-// Limits of an entry of a MeshHTTPRoute.
+// Limits of an entry of a MeshHTTPRoute, and of all entries of a MeshLoadBalancingStrategy.
 const (
-	maxHostnames = 64
-	maxMatches   = 256
+	maxHostnames    = 64
+	maxMatches      = 256
+	maxAffinityTags = 16
 )
+
+// tooLarge returns the entries of a policy that exceed a limit, by their index in spec.to. They are ignored.
+func tooLarge(p Policy) map[int]Finding {
+	found := map[int]Finding{}
+	affinity := sets.New[string]()
+	for _, e := range p.Entries() {
+		var field, problem, remedy string
+		switch conf := e.Default.(type) {
+		case *kumav1alpha1.MeshHTTPRouteTo:
+			field, problem, remedy = exceededLimit(conf)
+		case *kumav1alpha1.MeshLoadBalancingStrategyConf:
+			keys := sets.New(affinityKeys(conf)...).Union(affinity)
+			if len(keys) > maxAffinityTags {
+				field, remedy = "default.localityAwareness.localZone.affinityTags", "remove affinity tags"
+				problem = fmt.Sprintf("the policy has more than %d affinity tags with those of the entry, and the entry is ignored", maxAffinityTags)
+				break
+			}
+			affinity = keys
+		}
+		if field != "" {
+			found[e.Index] = Finding{
+				Kind: model.KindOf(p), Policy: objectName{p.GetNamespace(), p.GetName()}.String(),
+				Field: fmt.Sprintf("spec.to[%d].%s", e.Index, field), Problem: problem, Remedy: remedy, ExceedsLimit: true,
+			}
+		}
+	}
+	return found
+}
 
 // exceededLimit returns the field by which an entry is too large, and what to do; empty if it is not.
-func exceededLimit(conf any) (field, problem, remedy string) {
-	to, ok := conf.(*kumav1alpha1.MeshHTTPRouteTo)
-	if !ok {
-		return "", "", ""
-	}
+func exceededLimit(to *kumav1alpha1.MeshHTTPRouteTo) (field, problem, remedy string) {
 	matches := 0
 	for _, rule := range to.Rules {
 		matches += max(len(rule.Matches), 1)

@@ -123,3 +123,45 @@ func TestRulesAreNotCompared(t *testing.T) {
 		t.Errorf("16 times as many rules cost %.0f times as much (%s and %s)", ratio, few, many)
 	}
 }
+
+// A policy has so many affinity tags in all of its entries and no more.
+func TestLimitOfAffinityTags(t *testing.T) {
+	entry := func(prefix string, count int) kumav1alpha1.MeshLoadBalancingStrategyTo {
+		to := kumav1alpha1.MeshLoadBalancingStrategyTo{TargetRef: kumav1alpha1.ToTargetRef{Kind: "Mesh"}}
+		zone := &kumav1alpha1.LocalZone{}
+		for i := range count {
+			zone.AffinityTags = append(zone.AffinityTags, kumav1alpha1.AffinityTag{Key: fmt.Sprint(prefix, i)})
+		}
+		to.Default.LocalityAwareness = &kumav1alpha1.LocalityAwareness{LocalZone: zone}
+		return to
+	}
+	for name, c := range map[string]struct {
+		to      []kumav1alpha1.MeshLoadBalancingStrategyTo
+		ignored string
+		keys    int
+	}{
+		"as many as allowed":      {[]kumav1alpha1.MeshLoadBalancingStrategyTo{entry("a", maxAffinityTags)}, "", maxAffinityTags},
+		"the same in each entry":  {[]kumav1alpha1.MeshLoadBalancingStrategyTo{entry("a", 10), entry("a", 10), entry("a", 10)}, "", 10},
+		"too many":                {[]kumav1alpha1.MeshLoadBalancingStrategyTo{entry("a", maxAffinityTags+1), entry("b", 2)}, "0", 2},
+		"too many in all entries": {[]kumav1alpha1.MeshLoadBalancingStrategyTo{entry("a", 10), entry("b", 10)}, "1", 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &kumav1alpha1.MeshLoadBalancingStrategy{Spec: kumav1alpha1.MeshLoadBalancingStrategySpec{To: c.to}}
+			p.Namespace, p.Name = "shop", "a"
+			got, want := "", ""
+			for _, f := range Dangling([]Policy{p}, []model.Destination{tag("any")}) {
+				got += f.Kind + " " + f.Policy + " " + f.Field + ": " + f.Problem + "; " + f.Remedy
+			}
+			if c.ignored != "" {
+				want = "MeshLoadBalancingStrategy shop/a spec.to[" + c.ignored + "].default.localityAwareness.localZone.affinityTags: " +
+					"the policy has more than 16 affinity tags with those of the entry, and the entry is ignored; remove affinity tags"
+			}
+			if got != want {
+				t.Errorf("the problem is %q, want %q", got, want)
+			}
+			if keys := Compile([]Policy{p}, onKubernetes).Class(cart()).AffinityKeys(); len(keys) != c.keys {
+				t.Errorf("the affinity tags are %v, want %d", keys, c.keys)
+			}
+		})
+	}
+}

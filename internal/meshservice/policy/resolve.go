@@ -6,13 +6,16 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 )
 
 // Class stands for all proxies that the same policies select.
 type Class struct {
-	groups []*group
+	groups       []*group
+	affinityKeys sets.Set[string]
 }
 
 // Class returns the class of a proxy. Classes with the same policies are the same pointer.
@@ -41,7 +44,7 @@ func (s *Set) Class(p model.Proxy) *Class {
 	for _, g := range groups {
 		key = binary.BigEndian.AppendUint32(key, g.id)
 	}
-	return computeOnce(&s.mu, s.classes, key, func() *Class { return &Class{groups: groups} })
+	return computeOnce(&s.mu, s.classes, key, func() *Class { return &Class{groups: groups, affinityKeys: affinityKeysOf(groups)} })
 }
 
 // computeOnce returns the value of a key, and computes it if it is not known yet.

@@ -78,8 +78,9 @@ func Compile(policies []Policy, where desired.ZoneInfo) *Set {
 	})
 	var id uint32
 	for _, p := range ordered {
+		ignored := tooLarge(p)
 		for _, e := range slices.Backward(p.Entries()) {
-			if field, _, _ := exceededLimit(e.Default); field != "" {
+			if _, found := ignored[e.Index]; found {
 				continue
 			}
 			s.place(&entry{

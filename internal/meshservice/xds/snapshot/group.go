@@ -68,8 +68,9 @@ func (m *mesh) assignGroups() []model.ProxyID {
 }
 
 func (m *mesh) groupOf(d *dataplane, before *group) *group {
-	tags := m.affinityOf(d)
-	key := groupKey{reachSet: m.reachSetOf(d), class: m.policySet.Class(d.proxy), affinity: affinityText(m.affinity, tags)}
+	class := m.policySet.Class(d.proxy)
+	tags := d.affinityTags(class.AffinityKeys())
+	key := groupKey{reachSet: m.reachSetOf(d), class: class, affinity: affinityText(slices.Sorted(maps.Keys(tags)), tags)}
 	if len(d.outbounds) > 0 {
 		key.listed = fmt.Sprint(d.outbounds)
 	}
@@ -120,12 +121,12 @@ func (m *mesh) removeMember(g *group, id model.ProxyID) {
 	}
 }
 
-// affinityOf returns the affinity tags of a proxy.
-func (m *mesh) affinityOf(d *dataplane) map[string]string {
+// affinityTags returns the tags of a proxy with these keys; the first inbound takes precedence.
+func (d *dataplane) affinityTags(keys sets.Set[string]) map[string]string {
 	var tags map[string]string
-	for _, key := range m.affinity {
-		for _, inbound := range slices.Backward(d.proxy.Inbounds) {
-			if value, found := inbound[key]; found {
+	for _, inbound := range slices.Backward(d.proxy.Inbounds) {
+		for key, value := range inbound {
+			if keys.Has(key) {
 				setKey(&tags, key, value, true)
 			}
 		}

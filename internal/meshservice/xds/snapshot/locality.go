@@ -10,16 +10,9 @@ import (
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/internal/meshservice/policy"
 	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 )
-
-// affinityTags are the tags by which local instances are preferred.
-func affinityTags(conf *kumav1alpha1.MeshLoadBalancingStrategyConf) []kumav1alpha1.AffinityTag {
-	if conf == nil || conf.LocalityAwareness == nil || ptr.Deref(conf.LocalityAwareness.Disabled, false) {
-		return nil
-	}
-	return ptr.Deref(conf.LocalityAwareness.LocalZone, kumav1alpha1.LocalZone{}).AffinityTags
-}
 
 // localities returns the ready endpoints of a destination by priority, for a proxy with these tags, and the
 // overprovisioning factor if one is set.
@@ -44,7 +37,7 @@ func localities(d *destination, zone string, conf *kumav1alpha1.MeshLoadBalancin
 				continue
 			}
 			if z == zone {
-				list = append(list, localZoneLocalities(zone, byZone[z], affinityTags(conf), tags, priority)...)
+				list = append(list, localZoneLocalities(zone, byZone[z], policy.AffinityTags(conf), tags, priority)...)
 			} else {
 				list = append(list, build.Locality{Zone: z, Priority: priority, Endpoints: byZone[z]})
 			}

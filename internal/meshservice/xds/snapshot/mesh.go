@@ -45,7 +45,6 @@ type mesh struct {
 	policySet *policy.Set
 	// previous are the variants before a recompilation of policies.
 	previous  map[*destination]map[*policy.Class]*variant
-	affinity  []string
 	reachSets map[string]*reachSet
 	groups    map[groupKey]*group
 	grouped   map[model.ProxyID]*group

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -167,5 +168,45 @@ func TestTenantRoutesAreBounded(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the problems lack %q: %.500s", want, text)
 		}
+	}
+}
+
+// Affinity tags of a tenant tell apart only proxies that its policy may apply to: others go on sharing a configuration.
+func TestTenantAffinityTags(t *testing.T) {
+	groups := func(namespace, target string) (shop, bank int) {
+		e := setting{Zone: "east", Environment: "kubernetes"}.engine(nil)
+		policy := &kumav1alpha1.MeshLoadBalancingStrategy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "near"}}
+		policy.Spec.To = []kumav1alpha1.MeshLoadBalancingStrategyTo{{
+			TargetRef: kumav1alpha1.ToTargetRef{Kind: target},
+			Default:   *aware(kumav1alpha1.LocalityAwareness{LocalZone: &kumav1alpha1.LocalZone{AffinityTags: []kumav1alpha1.AffinityTag{{Key: "pod"}}}}),
+		}}
+		e.Put(policy)
+		for _, namespace := range []string{"shop", "bank"} {
+			for i := range 20 {
+				d := proxyIn(namespace, fmt.Sprintf("10.0.0.%d", i+1), map[string]string{kumav1alpha1.TagService: "till_" + namespace + "_svc_80", "pod": fmt.Sprint(i)})
+				d.Name = fmt.Sprint(i)
+				e.Put(d)
+			}
+		}
+		e.Flush()
+		configs := map[string]sets.Set[*group]{"shop": {}, "bank": {}}
+		for id, g := range e.state.meshes["default"].grouped {
+			configs[id.Namespace].Insert(g)
+		}
+		return len(configs["shop"]), len(configs["bank"])
+	}
+	for name, c := range map[string]struct {
+		namespace, target string
+		shop, bank        int
+	}{
+		"of a tenant":          {"bank", "Mesh", 1, 20},
+		"of the system":        {"kuma-system", "Mesh", 20, 20},
+		"that targets nothing": {"kuma-system", "MeshGateway", 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if shop, bank := groups(c.namespace, c.target); shop != c.shop || bank != c.bank {
+				t.Errorf("there are %d configurations in shop and %d in bank, want %d and %d", shop, bank, c.shop, c.bank)
+			}
+		})
 	}
 }

@@ -95,7 +95,7 @@ func (v *variant) endpointsFor(m *mesh, d *destination, tags map[string]string) 
 
 func (v *variant) affinityKeys() []string {
 	var keys []string
-	for _, tag := range affinityTags(v.settings.LoadBalancing) {
+	for _, tag := range policy.AffinityTags(v.settings.LoadBalancing) {
 		keys = append(keys, tag.Key)
 	}
 	return keys
