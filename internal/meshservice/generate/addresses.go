@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,18 +19,25 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
-// Indexes of MeshServices and MeshMultiZoneServices by values that must be unique.
+// Indexes of MeshServices and MeshMultiZoneServices by their addresses.
 const (
 	byVIP      = "meshservice/vip"
 	byHostname = "meshservice/hostname"
-	// byUnallocated is of those without a VIP or with a hostname collision.
-	byUnallocated = "meshservice/unallocated"
+	// byAllocated is of those with a VIP of the range, which the share of their namespace counts.
+	byAllocated = "meshservice/allocated"
+	// byWaiting is of those without a VIP or with a hostname collision, by what they wait for.
+	byWaiting = "meshservice/waiting"
 )
 
 // addressable is a MeshService or MeshMultiZoneService.
 type addressable interface {
 	client.Object
 	ServiceStatus() *kumav1alpha1.ServiceStatus
+}
+
+// addressIndexes are the indexes of MeshServices and MeshMultiZoneServices by their addresses.
+func (r *reconciler) addressIndexes() map[string]client.IndexerFunc {
+	return map[string]client.IndexerFunc{byVIP: vipIndex, byHostname: hostnameIndex, byAllocated: r.allocatedIndex, byWaiting: waitingIndex}
 }
 
 func vipIndex(object client.Object) []string {
@@ -50,13 +56,41 @@ func hostnameIndex(object client.Object) []string {
 	return all
 }
 
-func unallocatedIndex(object client.Object) []string {
-	for _, condition := range []string{kumav1alpha1.ConditionVIPs, kumav1alpha1.ConditionAddressed} {
-		if meta.IsStatusConditionFalse(object.(addressable).ServiceStatus().Conditions, condition) {
-			return []string{"yes"}
-		}
+// allocated is the only value of byAllocated.
+const allocated = "yes"
+
+func (r *reconciler) allocatedIndex(object client.Object) []string {
+	if len(r.allocatedVIPs(object)) > 0 {
+		return []string{allocated}
 	}
 	return nil
+}
+
+// Values of byWaiting.
+const waitsForRange = "range"
+
+func waitsForShare(namespace string) string { return "share|" + namespace }
+
+func waitsForHostname(mesh string) string { return "hostname|" + mesh }
+
+// waitingIndex returns what a service waits for. One that is being deleted waits for nothing.
+func waitingIndex(object client.Object) []string {
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	conditions := object.(addressable).ServiceStatus().Conditions
+	var all []string
+	if c := meta.FindStatusCondition(conditions, kumav1alpha1.ConditionVIPs); c != nil && c.Status == metav1.ConditionFalse {
+		if c.Reason == kumav1alpha1.ReasonShareExhausted {
+			all = append(all, waitsForShare(object.GetNamespace()))
+		} else {
+			all = append(all, waitsForRange)
+		}
+	}
+	if meta.IsStatusConditionFalse(conditions, kumav1alpha1.ConditionAddressed) {
+		all = append(all, waitsForHostname(desired.MeshOf(object)))
+	}
+	return all
 }
 
 // allocateVIP keeps the VIP of a service, or allocates one of the range. A duplicate stays with the service that has precedence.
@@ -103,20 +137,9 @@ func (r *reconciler) hasShare(ctx context.Context, object addressable) (bool, er
 	if share == 0 || desired.IsTrusted(object, r.ZoneInfo) {
 		return false, nil
 	}
-	has := 0
-	for _, list := range []client.ObjectList{&kumav1alpha1.MeshServiceList{}, &kumav1alpha1.MeshMultiZoneServiceList{}} {
-		if err := r.client.List(ctx, list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-			return false, err
-		}
-		_ = meta.EachListItem(list, func(item runtime.Object) error { // never fails
-			if other := item.(addressable); other.GetUID() != object.GetUID() && r.hasAllocated(other) {
-				has++
-			}
-			return nil
-		})
-	}
-	if has < share {
-		return false, nil
+	others, err := othersIndexed(ctx, r.client, object, byAllocated, allocated, client.InNamespace(object.GetNamespace()))
+	if err != nil || len(others) < share {
+		return false, err
 	}
 	object.ServiceStatus().VIPs = nil
 	setCondition(object, kumav1alpha1.ConditionVIPs, metav1.ConditionFalse, kumav1alpha1.ReasonShareExhausted,
@@ -125,11 +148,11 @@ func (r *reconciler) hasShare(ctx context.Context, object addressable) (bool, er
 	return true, nil
 }
 
-// hasAllocated says whether a service has a VIP of the range.
-func (r *reconciler) hasAllocated(object addressable) bool {
-	return slices.ContainsFunc(object.ServiceStatus().VIPs, func(vip kumav1alpha1.VIP) bool {
-		address, err := netip.ParseAddr(vip.IP)
-		return err == nil && r.Ranges.Services.Contains(address)
+// allocatedVIPs returns the VIPs of a service that are of the range.
+func (r *reconciler) allocatedVIPs(object client.Object) []string {
+	return slices.DeleteFunc(vipIndex(object), func(vip string) bool {
+		address, err := netip.ParseAddr(vip)
+		return err != nil || !r.Ranges.Services.Contains(address)
 	})
 }
 

@@ -56,7 +56,9 @@ func (r *reconciler) setupIndexes(ctx context.Context, indexer client.FieldIndex
 			}})
 	}
 	for _, kind := range []client.Object{&kumav1alpha1.MeshService{}, &kumav1alpha1.MeshMultiZoneService{}} {
-		all = append(all, index{kind, byVIP, vipIndex}, index{kind, byHostname, hostnameIndex}, index{kind, byUnallocated, unallocatedIndex})
+		for field, of := range r.addressIndexes() {
+			all = append(all, index{kind, field, of})
+		}
 	}
 	for _, i := range all {
 		if err := indexer.IndexField(ctx, i.object, i.field, i.of); err != nil {

@@ -318,10 +318,10 @@ func (r *reconciler) clusterIPs(ctx context.Context, service *kumav1alpha1.MeshS
 }
 
 // othersIndexed returns all other services that an index has under a key.
-func othersIndexed(ctx context.Context, reader client.Reader, of client.Object, index, key string) ([]client.Object, error) {
+func othersIndexed(ctx context.Context, reader client.Reader, of client.Object, index, key string, options ...client.ListOption) ([]client.Object, error) {
 	var all []client.Object
 	for _, list := range []client.ObjectList{&kumav1alpha1.MeshServiceList{}, &kumav1alpha1.MeshMultiZoneServiceList{}} {
-		if err := reader.List(ctx, list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := reader.List(ctx, list, append(options, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy)...); err != nil {
 			return nil, err
 		}
 		_ = meta.EachListItem(list, func(item runtime.Object) error { // never fails

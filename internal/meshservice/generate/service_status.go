@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -30,10 +32,10 @@ import (
 // the name. There is one worker, since VIPs and hostnames are allocated one at a time.
 func (r *reconciler) setupStatuses(mgr ctrl.Manager) error {
 	freed := handler.Funcs{
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.enqueueUnallocated(ctx, e.Object, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.enqueueWaiting(ctx, e.Object, nil, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			r.enqueueWaiting(ctx, e.ObjectOld, e.ObjectNew, q)
 			if !slices.Equal(vipIndex(e.ObjectOld), vipIndex(e.ObjectNew)) || !slices.Equal(hostnameIndex(e.ObjectOld), hostnameIndex(e.ObjectNew)) {
-				r.enqueueUnallocated(ctx, e.ObjectOld, q)
 				r.enqueueDuplicates(ctx, e.ObjectNew, q)
 			}
 		},
@@ -228,29 +230,53 @@ func (r *reconciler) allServices(ctx context.Context, _ client.Object) []reconci
 	return append(r.requests(ctx, &kumav1alpha1.MeshServiceList{}), r.requests(ctx, &kumav1alpha1.MeshMultiZoneServiceList{})...)
 }
 
-// enqueueUnallocated enqueues services that wait for a VIP or hostname.
-func (r *reconciler) enqueueUnallocated(ctx context.Context, freed client.Object, q queue) {
-	if len(vipIndex(freed))+len(hostnameIndex(freed)) > 0 {
-		r.enqueueIndexed(ctx, freed, byUnallocated, "yes", q)
+// enqueueWaiting enqueues services that wait for what a service no longer has: as many as there are free VIPs, and all that may
+// wait for its hostnames. One that no longer waits lets the next one try, since what was free for it may still be. The service
+// after the change is nil once it is deleted.
+func (r *reconciler) enqueueWaiting(ctx context.Context, before, after client.Object, q queue) {
+	lost := func(of func(client.Object) []string) []string {
+		var kept []string
+		if after != nil {
+			kept = of(after)
+		}
+		return slices.DeleteFunc(of(before), func(value string) bool { return slices.Contains(kept, value) })
+	}
+	most := map[string]int{}
+	for _, waited := range lost(waitingIndex) {
+		most[waited] = 1
+	}
+	if freed := len(lost(r.allocatedVIPs)); freed > 0 {
+		most[waitsForRange], most[waitsForShare(before.GetNamespace())] = freed, freed
+	}
+	hostnames := waitsForHostname(desired.MeshOf(before))
+	delete(most, hostnames)
+	if len(lost(hostnameIndex)) > 0 {
+		r.enqueueIndexed(ctx, before, byWaiting, hostnames, q, math.MaxInt)
+	}
+	for waiting, count := range most {
+		r.enqueueIndexed(ctx, before, byWaiting, waiting, q, count)
 	}
 }
 
 // enqueueDuplicates enqueues services with the same VIP or hostname.
 func (r *reconciler) enqueueDuplicates(ctx context.Context, given client.Object, q queue) {
 	for _, vip := range vipIndex(given) {
-		r.enqueueIndexed(ctx, given, byVIP, vip, q)
+		r.enqueueIndexed(ctx, given, byVIP, vip, q, math.MaxInt)
 	}
 	for _, hostname := range hostnameIndex(given) {
-		r.enqueueIndexed(ctx, given, byHostname, hostname, q)
+		r.enqueueIndexed(ctx, given, byHostname, hostname, q, math.MaxInt)
 	}
 }
 
-func (r *reconciler) enqueueIndexed(ctx context.Context, object client.Object, index, key string, q queue) {
+// enqueueIndexed enqueues at most so many of the other services that an index has under a key.
+func (r *reconciler) enqueueIndexed(ctx context.Context, object client.Object, index, key string, q queue, most int) {
 	others, err := othersIndexed(ctx, r.cache, object, index, key)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list services to reconcile", "index", index)
 	}
-	for _, other := range others {
+	// No kind and no name comes first every time.
+	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	for _, other := range others[:min(len(others), most)] {
 		q.Add(request(other))
 	}
 }
