@@ -35,6 +35,9 @@ func (m *Client) IsAutoscaled(ctx context.Context, object, live *unstructured.Un
 }
 
 func (m *Client) hasAutoscaler(ctx context.Context, reader client.Reader, object *unstructured.Unstructured) (bool, error) {
+	// The cache waits for its first list.
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	var all autoscalingv2.HorizontalPodAutoscalerList
 	if err := reader.List(ctx, &all, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list the autoscalers of cluster %s: %w", m.Name, err)

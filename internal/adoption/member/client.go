@@ -44,19 +44,18 @@ type Client struct {
 }
 
 func newClient(name string, config *rest.Config, onEvent func(map[string]string)) (*Client, error) {
-	httpClient, err := rest.HTTPClientFor(config)
+	// A request that is not answered holds up others; watches, which take long by nature, are the cache's.
+	limited := withTimeout(config)
+	httpClient, err := rest.HTTPClientFor(limited)
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	mapper, err := apiutil.NewDynamicRESTMapper(limited, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
 	m := &Client{Name: name, Config: config, onEvent: onEvent, watched: map[schema.GroupVersionKind]cache.Informer{}}
-	// A request that is not answered holds up others; watches, which take long by nature, are the cache's.
-	withTimeout := rest.CopyConfig(config)
-	withTimeout.Timeout = requestTimeout
-	if m.API, err = client.New(withTimeout, client.Options{Mapper: mapper}); err != nil {
+	if m.API, err = client.New(limited, client.Options{HTTPClient: httpClient, Mapper: mapper}); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", name, err)
 	}
 	watches := map[client.Object]cache.ByObject{}
@@ -69,13 +68,18 @@ func newClient(name string, config *rest.Config, onEvent func(map[string]string)
 		},
 		jobKind: {&batchv1.Job{}, cache.ByObject{Transform: keepJobStatus}},
 	} {
-		// A cache refuses kinds that the cluster does not have.
-		if _, err := mapper.RESTMapping(kind.GroupKind()); !meta.IsNoMatchError(err) {
-			watches[watch.object] = watch.ByObject
+		// A cache refuses kinds that the cluster does not have. Without the version, each that the cluster names would be asked for.
+		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) {
+			continue
 		}
+		if err != nil {
+			return nil, fmt.Errorf("discover the kinds of cluster %s: %w", name, err)
+		}
+		watches[watch.object] = watch.ByObject
 	}
 	m.cache, err = cache.New(config, cache.Options{
-		HTTPClient: httpClient, Mapper: mapper,
+		Mapper:               mapper,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{model.LabelManaged: "true"}),
 		DefaultTransform:     keepLabels,
 		ByObject:             watches,
@@ -105,6 +109,12 @@ func keepLabels(object any) (any, error) {
 
 // requestTimeout is how long a cluster may take over one request.
 const requestTimeout = 30 * time.Second
+
+func withTimeout(config *rest.Config) *rest.Config {
+	limited := rest.CopyConfig(config)
+	limited.Timeout = requestTimeout
+	return limited
+}
 
 // Watch watches the managed objects of a kind.
 func (m *Client) Watch(kind schema.GroupVersionKind) error {

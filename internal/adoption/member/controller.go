@@ -123,6 +123,13 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return ctrl.Result{}, fmt.Errorf("add the finalizer of Cluster %s: %w", c.Name, err)
 		}
 	}
+	if !c.DeletionTimestamp.IsZero() {
+		// Before connecting: a cluster that does not answer is not asked when it need not release anything.
+		result, err := h.unjoin(ctx, &c)
+		if err != nil || result.RequeueAfter == 0 || model.IsAbandoned(&c) {
+			return result, err
+		}
+	}
 	before := h.members.Get(c.Name)
 	if before == nil && c.DeletionTimestamp.IsZero() {
 		if err := h.createExecutionNamespace(ctx, c.Name); err != nil {
@@ -176,7 +183,7 @@ func (h *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	if !c.DeletionTimestamp.IsZero() {
-		return h.unjoin(ctx, &c)
+		return ctrl.Result{RequeueAfter: unjoinInterval}, nil
 	}
 	if err == nil {
 		if err := h.renewToken(ctx, &c); err != nil {

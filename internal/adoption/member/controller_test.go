@@ -255,8 +255,8 @@ func TestReconcileLeft(t *testing.T) {
 	if result := o.reconcile(t); result != (ctrl.Result{}) || o.members.Get("west") != nil {
 		t.Errorf("%v, connected: %t", result, o.members.Get("west") != nil)
 	}
-	if diff := cmp.Diff([]string{"apply status"}, o.hub.Writes); diff != "" {
-		t.Errorf("written (-want +got)\n%s", diff)
+	if len(o.hub.Writes) > 0 {
+		t.Errorf("written: %v", o.hub.Writes)
 	}
 }
 
@@ -275,9 +275,9 @@ func TestReconcileErrors(t *testing.T) {
 		"the finalizer cannot be added":   {"update Cluster west", false, nil, "add the finalizer of Cluster west: ", nil},
 		"the namespace cannot be created": {"create Namespace karmada-es-west", false, nil, "create namespace karmada-es-west: ", []string{"update Cluster west"}},
 		"the status cannot be written":    {"apply status", false, nil, "write the status of Cluster west: ", []string{"update Cluster west", "create Namespace karmada-es-west"}},
-		"the Works cannot be listed":      {"list Work", true, nil, "list the Works of cluster west: ", []string{"apply status"}},
-		"a Work cannot be deleted":        {"delete Work a", true, []client.Object{work}, "delete Work karmada-es-west/a: ", []string{"apply status"}},
-		"the finalizer cannot be removed": {"patch Cluster west", true, nil, "remove the finalizer of Cluster west: ", []string{"apply status"}},
+		"the Works cannot be listed":      {"list Work", true, nil, "list the Works of cluster west: ", nil},
+		"a Work cannot be deleted":        {"delete Work a", true, []client.Object{work}, "delete Work karmada-es-west/a: ", nil},
+		"the finalizer cannot be removed": {"patch Cluster west", true, nil, "remove the finalizer of Cluster west: ", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOperator(t, func(cluster *clusterv1alpha1.Cluster, _ *corev1.Secret) {

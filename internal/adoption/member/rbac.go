@@ -102,7 +102,7 @@ func memberRoles() []client.Object {
 // deleteRBAC deletes the account and the roles of the hub in a cluster, and describes those that are left. With its own token the
 // hub can delete no more than its account.
 func deleteRBAC(ctx context.Context, config *rest.Config, account string, administrator bool) (string, error) {
-	member, err := client.New(config, client.Options{})
+	member, err := client.New(withTimeout(config), client.Options{})
 	if err != nil {
 		return "", fmt.Errorf("connect to the cluster: %w", err)
 	}
