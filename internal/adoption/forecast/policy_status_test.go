@@ -259,3 +259,15 @@ func TestProgressCountsObjects(t *testing.T) {
 		})
 	}
 }
+
+// A policy of more kinds than are followed is told so by the commands too.
+func TestTooManyKinds(t *testing.T) {
+	p := &policy.Policy{Namespace: "shop", Name: "p"}
+	for i := range policy.MaxKinds + 1 {
+		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "example.com/v1", Kind: fmt.Sprintf("Boat%d", i)})
+	}
+	steps := selectorSteps(p)
+	if len(steps) != 1 || steps[0].State != passage.Failed || steps[0].Reason.Code != model.ReasonInvalidSelector {
+		t.Errorf("got %v", steps)
+	}
+}

@@ -151,6 +151,12 @@ func selectorSteps(policy *policy.Policy) []passage.Step {
 			Reason: passage.Because(model.ReasonInvalidSelector, "spec.resourceSelectors[%d].labelSelector selects nothing: %v", i, invalid[i]),
 		})
 	}
+	if err := policy.KindsError(); err != nil {
+		all = append(all, passage.Step{
+			Object: policy.Object(), Action: model.ActionSelect, State: passage.Failed, Uncounted: true,
+			Reason: passage.Because(model.ReasonInvalidSelector, "%v", err),
+		})
+	}
 	return all
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,6 +43,26 @@ func (p *Policy) Kinds() map[schema.GroupVersionKind]bool {
 	all := map[schema.GroupVersionKind]bool{}
 	for _, s := range p.Spec.ResourceSelectors {
 		all[schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)] = true
+	}
+	return all
+}
+
+// MaxKinds is of how many kinds a policy follows the resources. Each takes a watch, and memory for all of its resources on the hub.
+const MaxKinds = 64
+
+// FollowedKinds are the first of the kinds that the policy selects, in the order of its selectors.
+func (p *Policy) FollowedKinds() []schema.GroupVersionKind {
+	var all []schema.GroupVersionKind
+	seen := sets.New[schema.GroupVersionKind]()
+	for _, s := range p.Spec.ResourceSelectors {
+		kind := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
+		if seen.Has(kind) {
+			continue
+		}
+		if all = append(all, kind); len(all) == MaxKinds {
+			break
+		}
+		seen.Insert(kind)
 	}
 	return all
 }

@@ -102,6 +102,9 @@ func (t Counts) condition(p *Policy) (metav1.ConditionStatus, passage.Reason) {
 		first := slices.Min(slices.Collect(maps.Keys(invalid)))
 		return metav1.ConditionFalse, passage.Because(model.ReasonInvalidSelector, "spec.resourceSelectors[%d].labelSelector selects nothing: %v", first, invalid[first])
 	}
+	if err := p.KindsError(); err != nil {
+		return metav1.ConditionFalse, passage.Because(model.ReasonInvalidSelector, "%v", err)
+	}
 	if err := p.PlacementError(); err != nil {
 		return metav1.ConditionFalse, passage.Because(model.ReasonInvalidPlacement, "%v", err)
 	}

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,4 +24,12 @@ func (p *Policy) SelectorErrors() map[int]error {
 		}
 	}
 	return invalid
+}
+
+// KindsError is why resources of some kinds are not followed that a policy selects.
+func (p *Policy) KindsError() error {
+	if all := len(p.Kinds()); all > MaxKinds {
+		return fmt.Errorf("spec.resourceSelectors names %d different kinds, and only the resources of the first %d are followed: divide the selectors among several policies", all, MaxKinds)
+	}
+	return nil
 }

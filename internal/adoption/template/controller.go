@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +41,7 @@ func Setup(mgr ctrl.Manager, changed func(client.ObjectKey)) (*Reconciler, error
 	if err := mgr.Add(metadata); err != nil {
 		return nil, fmt.Errorf("add the cache of templates: %w", err)
 	}
-	k := &watchedKinds{mapper: mgr.GetRESTMapper(), reader: mgr.GetAPIReader()}
+	k := newWatchedKinds(mgr.GetRESTMapper(), mgr.GetAPIReader(), clock.RealClock{})
 	d := &Reconciler{client: mgr.GetClient(), metadata: metadata, templates: mgr.GetAPIReader(), Kinds: k, enqueueBinding: changed}
 	templates, err := controller.NewTyped("adoption-template", mgr, controller.TypedOptions[model.TemplateKey]{
 		Reconciler: kube.Traced("adoption-template", kube.RequeueOnConflict[model.TemplateKey]{TypedReconciler: d}), MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[model.TemplateKey](),
@@ -48,18 +49,22 @@ func Setup(mgr ctrl.Manager, changed func(client.ObjectKey)) (*Reconciler, error
 	if err != nil {
 		return nil, fmt.Errorf("watch templates: %w", err)
 	}
-	k.watch = func(kind schema.GroupVersionKind) {
-		// A controller that starts holds its lock until its sources have synced, and Watch would wait for that.
-		go func() {
-			err := templates.Watch(source.TypedKind(metadata, model.NewMetadata(kind),
-				handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *metav1.PartialObjectMetadata) []model.TemplateKey {
-					return []model.TemplateKey{{Kind: kind, ObjectKey: client.ObjectKeyFromObject(o)}}
-				}), templateChanged))
-			if err != nil {
-				mgr.GetLogger().Error(err, "watch templates", "kind", kind.String())
-			}
-		}()
-	}
+	// A controller that starts holds its lock until its sources have synced, and Watch would wait for that.
+	k.watch = limitStarts(model.MaxConcurrent, func(kind schema.GroupVersionKind) {
+		k.recordStarted(kind)
+		err := templates.Watch(source.TypedKind(metadata, model.NewMetadata(kind),
+			handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *metav1.PartialObjectMetadata) []model.TemplateKey {
+				return []model.TemplateKey{{Kind: kind, ObjectKey: client.ObjectKeyFromObject(o)}}
+			}), templateChanged))
+		if err != nil {
+			mgr.GetLogger().Error(err, "watch templates", "kind", kind.String())
+			return
+		}
+		// The next kind waits for this one, but not for an API server that does not answer.
+		ctx, cancel := context.WithTimeout(context.Background(), kindTimeout)
+		defer cancel()
+		_, _ = metadata.GetInformer(ctx, model.NewMetadata(kind))
+	})
 	for _, s := range d.sources(mgr.GetCache()) {
 		if err := templates.Watch(s); err != nil {
 			return nil, fmt.Errorf("watch policies: %w", err)

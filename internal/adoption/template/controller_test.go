@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,8 +34,9 @@ import (
 // syncedCache is a cache of metadata that has received all that the API server has.
 type syncedCache struct {
 	cache.Cache
-	reader   client.Reader
-	unsynced bool
+	reader    client.Reader
+	unsynced  bool
+	informers int
 }
 
 func (c *syncedCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -53,6 +55,7 @@ type informer struct {
 func (i informer) HasSynced() bool { return i.synced }
 
 func (c *syncedCache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	c.informers++
 	return informer{synced: !c.unsynced}, nil
 }
 
@@ -63,6 +66,7 @@ type hub struct {
 	cache      *syncedCache
 	enqueued   []client.ObjectKey
 	watched    []string
+	clock      *clocktesting.FakePassiveClock
 }
 
 const cart = "Deployment apps/v1\nspec: {replicas: 3, template: {spec: {containers: [{name: cart, envFrom: [{configMapRef: {name: it}}]}]}}}"
@@ -99,10 +103,14 @@ func newHub(t *testing.T) *hub {
 
 // restart forgets what the controller has in memory.
 func (h *hub) restart() {
-	h.cache = &syncedCache{reader: h}
+	h.cache, h.clock = &syncedCache{reader: h}, clocktesting.NewFakePassiveClock(time.Now())
 	h.reconciler = &Reconciler{
 		client: h, metadata: h.cache, templates: h, enqueueBinding: func(key client.ObjectKey) { h.enqueued = append(h.enqueued, key) },
-		Kinds: &watchedKinds{mapper: installed(deployments, configMaps), reader: h, watch: func(kind schema.GroupVersionKind) { h.watched = append(h.watched, kind.Kind) }},
+		Kinds: newWatchedKinds(installed(deployments, configMaps), h, h.clock),
+	}
+	h.reconciler.Kinds.watch = func(kind schema.GroupVersionKind) {
+		h.watched = append(h.watched, kind.Kind)
+		h.reconciler.Kinds.recordStarted(kind)
 	}
 }
 

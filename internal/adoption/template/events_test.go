@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,6 +55,7 @@ func TestWatchKind(t *testing.T) {
 				t.Errorf("resourceVersion %q", version)
 			}
 			h.OnList, kinds.mapper = nil, mapper
+			h.clock.SetTime(h.clock.Now().Add(missInterval + time.Second))
 			if err := kinds.watchKind(t.Context(), cartKey.Kind); err != nil || !slices.Equal(h.watched, []string{"Deployment"}) {
 				t.Errorf("the next time: %v, watched %v", err, h.watched)
 			}

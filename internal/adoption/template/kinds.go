@@ -7,25 +7,40 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
 )
 
-// kindTimeout is how long the hub may take to answer about a kind.
-const kindTimeout = 5 * time.Second
+const (
+	// kindTimeout is how long the hub may take to answer about a kind.
+	kindTimeout = 5 * time.Second
+	// missInterval is how long a kind that cannot be watched is not asked for again, by any policy. It ends before a policy retries.
+	missInterval = policy.KindRetryInterval / 2
+	// maxMisses bounds what is remembered: anybody who may write policies can think of kinds.
+	maxMisses = 4096
+)
 
 // watchedKinds are those of the hub that policies select. A kind that is not there, or not to be read, holds up no other.
 type watchedKinds struct {
 	mapper meta.RESTMapper
 	reader client.Reader
-	// watch starts the watch of a kind.
-	watch   func(schema.GroupVersionKind)
+	// watch starts the watch of a kind, and calls recordStarted.
+	watch func(schema.GroupVersionKind)
+	// watched tells of each kind whether its watch was started, misses the errors of those that cannot be watched.
 	watched sync.Map
+	misses  *utilcache.LRUExpireCache
+}
+
+func newWatchedKinds(mapper meta.RESTMapper, reader client.Reader, now utilcache.Clock) *watchedKinds {
+	return &watchedKinds{mapper: mapper, reader: reader, misses: utilcache.NewLRUExpireCacheWithClock(maxMisses, now)}
 }
 
 // watchKind watches a kind from now on, if it can be read.
@@ -33,12 +48,16 @@ func (k *watchedKinds) watchKind(ctx context.Context, kind schema.GroupVersionKi
 	if k.isWatched(kind) {
 		return nil
 	}
+	if missed, found := k.misses.Get(kind); found {
+		return missed.(error)
+	}
 	ctx, cancel := context.WithTimeout(ctx, kindTimeout)
 	defer cancel()
 	if err := k.checkReadable(ctx, kind); err != nil {
+		k.misses.Add(kind, err, missInterval)
 		return err
 	}
-	if _, watched := k.watched.LoadOrStore(kind, true); !watched {
+	if _, watched := k.watched.LoadOrStore(kind, false); !watched {
 		k.watch(kind)
 	}
 	return nil
@@ -47,6 +66,25 @@ func (k *watchedKinds) watchKind(ctx context.Context, kind schema.GroupVersionKi
 func (k *watchedKinds) isWatched(kind schema.GroupVersionKind) bool {
 	_, watched := k.watched.Load(kind)
 	return watched
+}
+
+func (k *watchedKinds) recordStarted(kind schema.GroupVersionKind) { k.watched.Store(kind, true) }
+
+func (k *watchedKinds) isStarted(kind schema.GroupVersionKind) bool {
+	started, _ := k.watched.Load(kind)
+	return started == true
+}
+
+// limitStarts starts watches a few at a time: the first list of a kind takes memory for all of its resources at once.
+func limitStarts(limit int, start func(schema.GroupVersionKind)) func(schema.GroupVersionKind) {
+	starting := make(chan struct{}, limit)
+	return func(kind schema.GroupVersionKind) {
+		go func() {
+			starting <- struct{}{}
+			defer func() { <-starting }()
+			start(kind)
+		}()
+	}
 }
 
 // checkReadable reads one object, because an informer would only log that it is refused.
@@ -71,14 +109,19 @@ func (k *watchedKinds) checkReadable(ctx context.Context, kind schema.GroupVersi
 	return nil
 }
 
-// ErrorFor tries to watch all kinds that a policy selects, and returns the first error. The policy controller retries. Kinds are
-// tried side by side, because one of an API server that does not answer takes all of kindTimeout.
+// ErrorFor tries to watch all kinds that a policy follows, and returns the first error. The policy controller retries. A few kinds
+// are tried side by side, because one of an API server that does not answer takes all of kindTimeout.
 func (k *watchedKinds) ErrorFor(ctx context.Context, policy *policy.Policy) error {
-	failed := make([]error, len(policy.Spec.ResourceSelectors))
-	var tries sync.WaitGroup
-	for i, s := range policy.Spec.ResourceSelectors {
-		tries.Go(func() { failed[i] = k.watchKind(ctx, schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)) })
+	kinds := policy.FollowedKinds()
+	failed := make([]error, len(kinds))
+	var tries errgroup.Group
+	tries.SetLimit(model.MaxConcurrent)
+	for i, kind := range kinds {
+		tries.Go(func() error {
+			failed[i] = k.watchKind(ctx, kind)
+			return nil
+		})
 	}
-	tries.Wait()
+	_ = tries.Wait()
 	return cmp.Or(failed...)
 }

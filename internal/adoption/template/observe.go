@@ -48,9 +48,9 @@ func (d *Reconciler) templatesOf(ctx context.Context, policy *policy.Policy) (al
 	for _, b := range taken {
 		all = append(all, model.TemplateKeyOf(b))
 	}
-	for kind := range policy.Kinds() {
-		if d.Kinds.watchKind(ctx, kind) != nil {
-			// The kind is retried, and its error is reported on the policy.
+	for _, kind := range policy.FollowedKinds() {
+		if d.Kinds.watchKind(ctx, kind) != nil || !d.Kinds.isStarted(kind) {
+			// The kind is retried, and its error is reported on the policy; or it is watched when its turn comes.
 			continue
 		}
 		informer, err := d.metadata.GetInformer(ctx, model.NewMetadata(kind), cache.BlockUntilSynced(false))
