@@ -83,7 +83,7 @@ func policiesNaming(ctx context.Context, reader client.Reader, cluster string) [
 	}
 	var all []reconcile.Request
 	for _, p := range policies {
-		if slices.Contains(namedClusters(p.Spec.Placement), cluster) {
+		if namedClusters(p.Spec.Placement).Has(cluster) {
 			all = append(all, reconcile.Request{NamespacedName: p.Key()})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
@@ -131,8 +132,9 @@ func selectClusters(placement policyv1alpha1.Placement, members []Member, demand
 // placeGroup finds the clusters of one affinity.
 func placeGroup(placement policyv1alpha1.Placement, affinity *policyv1alpha1.ClusterAffinity, path string, members []Member, demand Demand, now Placed) (Placed, error) {
 	var targets []Member
+	selector := selectorOf(affinity)
 	for _, m := range members {
-		selected, err := isSelected(affinity, m)
+		selected, err := selector.selects(m)
 		if err != nil {
 			return Placed{}, fmt.Errorf("spec.placement.%s: %w", path, err)
 		}
@@ -172,23 +174,21 @@ func placeGroup(placement policyv1alpha1.Placement, affinity *policyv1alpha1.Clu
 // NotJoined are the clusters that a placement asks for by name and that are no members, in the order of their names. An excluded
 // cluster is not asked for.
 func NotJoined(placement policyv1alpha1.Placement, members []Member) []string {
-	var missing []string
-	for _, name := range namedClusters(placement) {
-		if !slices.ContainsFunc(members, func(m Member) bool { return m.Name == name }) {
-			missing = append(missing, name)
-		}
+	missing := namedClusters(placement)
+	for _, m := range members {
+		missing.Delete(m.Name)
 	}
-	slices.Sort(missing)
-	return slices.Compact(missing)
+	return sets.List(missing)
 }
 
 // namedClusters are the clusters that a placement asks for by name.
-func namedClusters(placement policyv1alpha1.Placement) []string {
-	var all []string
+func namedClusters(placement policyv1alpha1.Placement) sets.Set[string] {
+	all := sets.New[string]()
 	add := func(affinity *policyv1alpha1.ClusterAffinity) {
+		excluded := sets.New(affinity.ExcludeClusters...)
 		for _, name := range affinity.ClusterNames {
-			if !slices.Contains(affinity.ExcludeClusters, name) {
-				all = append(all, name)
+			if !excluded.Has(name) {
+				all.Insert(name)
 			}
 		}
 	}
@@ -219,33 +219,45 @@ func NotJoinedReason(missing []string) passage.Reason {
 		"correct the names, or join the clusters with `fairlead join`", names)
 }
 
-// isSelected tells whether an affinity selects a cluster. All of its fields have to match.
-func isSelected(affinity *policyv1alpha1.ClusterAffinity, m Member) (bool, error) {
+// clusterSelector is an affinity, read once for all clusters: it may have as many names as fit into a policy.
+type clusterSelector struct {
+	affinity        *policyv1alpha1.ClusterAffinity
+	byLabels        labels.Selector
+	named, excluded sets.Set[string]
+	err             error
+}
+
+func selectorOf(affinity *policyv1alpha1.ClusterAffinity) clusterSelector {
+	s := clusterSelector{affinity: affinity, byLabels: labels.Everything()}
 	if affinity == nil {
-		return true, nil
+		return s
 	}
-	byLabels := labels.Everything()
 	if affinity.LabelSelector != nil {
-		var err error
-		if byLabels, err = metav1.LabelSelectorAsSelector(affinity.LabelSelector); err != nil {
-			return false, err
-		}
+		s.byLabels, s.err = metav1.LabelSelectorAsSelector(affinity.LabelSelector)
 	}
-	byFields, err := matchesFields(affinity.FieldSelector, m)
-	return byFields && byLabels.Matches(labels.Set(m.Labels)) && !slices.Contains(affinity.ExcludeClusters, m.Name) &&
-		(len(affinity.ClusterNames) == 0 || slices.Contains(affinity.ClusterNames, m.Name)), err
+	s.named, s.excluded = sets.New(affinity.ClusterNames...), sets.New(affinity.ExcludeClusters...)
+	return s
+}
+
+// selects tells whether an affinity selects a cluster. All of its fields have to match.
+func (s clusterSelector) selects(m Member) (bool, error) {
+	if s.affinity == nil || s.err != nil {
+		return s.err == nil, s.err
+	}
+	byFields, err := matchesFields(s.affinity.FieldSelector, m)
+	return byFields && s.byLabels.Matches(labels.Set(m.Labels)) && !s.excluded.Has(m.Name) && (len(s.named) == 0 || s.named.Has(m.Name)), err
 }
 
 // weightsOf gives every cluster the largest of the weights that select it, and all the same if the preference has none.
 func weightsOf(preference *policyv1alpha1.ClusterPreferences, targets []Member) ([]int64, error) {
+	if preference == nil || len(preference.StaticWeightList) == 0 {
+		return slices.Repeat([]int64{1}, len(targets)), nil
+	}
 	weights := make([]int64, len(targets))
-	for i, m := range targets {
-		if preference == nil || len(preference.StaticWeightList) == 0 {
-			weights[i] = 1
-			continue
-		}
-		for _, w := range preference.StaticWeightList {
-			selected, err := isSelected(&w.TargetCluster, m)
+	for _, w := range preference.StaticWeightList {
+		selector := selectorOf(&w.TargetCluster)
+		for i, m := range targets {
+			selected, err := selector.selects(m)
 			if err != nil {
 				return nil, err
 			}
