@@ -133,17 +133,21 @@ func (o *Observer) observeDeployments(ctx context.Context, seen *Observed) error
 	if err = unknown(seen, kindDeployment, err); err != nil {
 		return fmt.Errorf("list Deployments: %w", err)
 	}
+	// Tenants may create any number of Deployments that look like those of the system.
+	mayWrite := map[account]bool{}
 	for _, d := range all {
 		found := Deployment{d.Namespace, d.Name, ptr.Deref(d.Spec.Replicas, 1), d.Status.Replicas + ptr.Deref(d.Status.TerminatingReplicas, 0)}
 		known := func(other Deployment) bool { return other.Namespace == d.Namespace && other.Name == d.Name }
 		if !o.isOfSystem(d) || slices.ContainsFunc(seen.Deployments, known) {
 			continue
 		}
-		able, err := o.mayWrite(ctx, d)
-		if err != nil {
-			return fmt.Errorf("ask what Deployment %s/%s may write: %w", d.Namespace, d.Name, err)
+		runsAs := accountOf(d)
+		if _, asked := mayWrite[runsAs]; !asked {
+			if mayWrite[runsAs], err = o.mayWrite(ctx, runsAs); err != nil {
+				return fmt.Errorf("ask what Deployment %s/%s may write: %w", d.Namespace, d.Name, err)
+			}
 		}
-		if able {
+		if mayWrite[runsAs] {
 			seen.Deployments = append(seen.Deployments, found)
 		}
 	}
@@ -157,16 +161,22 @@ func (o *Observer) isOfSystem(d *appsv1.Deployment) bool {
 	return slices.Contains(o.System.Deployments, d.Name) || o.System.hasLabel(d.Labels) || slices.ContainsFunc(imagesOf(d), o.System.hasImage)
 }
 
-// mayWrite tells whether the pods of a Deployment may write the first kind of the passage, in all namespaces. One that may not, such
-// as that of a tenant under the name of another controller, does nothing to the objects of the passage.
-func (o *Observer) mayWrite(ctx context.Context, d *appsv1.Deployment) (bool, error) {
+// account is a ServiceAccount.
+type account struct{ namespace, name string }
+
+func accountOf(d *appsv1.Deployment) account {
+	return account{d.Namespace, cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")}
+}
+
+// mayWrite tells whether the pods of an account may write the first kind of the passage, in all namespaces. A Deployment whose pods
+// may not, such as that of a tenant under the name of another controller, does nothing to the objects of the passage.
+func (o *Observer) mayWrite(ctx context.Context, pods account) (bool, error) {
 	kind := o.System.Kinds[0]
-	account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 	for _, asked := range []authorizationv1.ResourceAttributes{{Verb: "update"}, {Verb: "patch"}, {Verb: "update", Subresource: "status"}, {Verb: "patch", Subresource: "status"}} {
 		asked.Group, asked.Version, asked.Resource = kind.Group, kind.Versions[0], kind.Resource
 		review, err := o.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               "system:serviceaccount:" + d.Namespace + ":" + account,
-			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + d.Namespace, "system:authenticated"},
+			User:               "system:serviceaccount:" + pods.namespace + ":" + pods.name,
+			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + pods.namespace, "system:authenticated"},
 			ResourceAttributes: &asked,
 		}}, metav1.CreateOptions{})
 		if apierrors.IsForbidden(err) {

@@ -2,12 +2,14 @@ package foreign
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -118,5 +120,38 @@ func TestPods(t *testing.T) {
 	}
 	if diff := cmp.Diff([]Deployment{{"sail-operator", "sail-operator", 0, 2}}, seen.Deployments); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestImpostors: Deployments under the name of the system cost one answer for each account that they run under, and the next look asks
+// again.
+func TestImpostors(t *testing.T) {
+	var impostors []runtime.Object
+	for i := range 200 {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: fmt.Sprintf("impostor-%03d", i)}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Image: Of("revision").Images[0]}}
+		d.Spec.Template.Spec.ServiceAccountName = []string{"default", "", "robot"}[i%3]
+		impostors = append(impostors, d)
+	}
+	clients := fake.NewClientset(impostors...)
+	asked := map[string]int{}
+	clients.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+		asked[review.Spec.User]++
+		return true, review, nil
+	})
+	o := observe(t)
+	o.deployments, o.reviews = clients.AppsV1(), clients.AuthorizationV1().SubjectAccessReviews()
+	for look := range 2 {
+		o.images = false
+		seen, err := o.ObserveControllers(t.Context())
+		if err != nil || len(seen.Deployments) > 0 {
+			t.Fatalf("%v, %v", seen.Deployments, err)
+		}
+		// To update and to patch, the object and its status.
+		want := map[string]int{"system:serviceaccount:tenant:default": 4 * (look + 1), "system:serviceaccount:tenant:robot": 4 * (look + 1)}
+		if diff := cmp.Diff(want, asked); diff != "" {
+			t.Errorf("asked (-want +got)\n%s", diff)
+		}
 	}
 }
