@@ -159,13 +159,6 @@ func inBatches(size int32, delay time.Duration) func(*v1.Istio) {
 // never is a time after which no test runs any more.
 const never = 24 * time.Hour
 
-// readyWithin gives up workloads that are not ready after so long.
-func readyWithin(timeout time.Duration) func(*v1.Istio) {
-	return func(istio *v1.Istio) {
-		istio.Spec.UpdateStrategy.WorkloadMigration.Batched.ReadinessTimeout = ptr.To(v1.Duration(timeout.String()))
-	}
-}
-
 // grace prunes old revisions so long after they were last used.
 func grace(period time.Duration) func(*v1.Istio) {
 	return func(istio *v1.Istio) {
