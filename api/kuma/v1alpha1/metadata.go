@@ -136,7 +136,7 @@ const (
 	ReasonResolved        = "Resolved"
 	ReasonRefersToNothing = "RefersToNothing"
 	// ReasonTooLarge means that entries of a policy are ignored since they exceed a limit.
-	ReasonTooLarge = "TooLarge"
+	ReasonTooLarge        = "TooLarge"
 	ReasonOtherNamespaces = "OtherNamespaces"
 	// ReasonTruncated means that a list in the status has only the first of its items.
 	ReasonTruncated = "Truncated"
