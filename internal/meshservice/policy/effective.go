@@ -54,7 +54,11 @@ func effectiveOf(matches []match) *Effective {
 	if e.merging = nil; e.HTTPRoute != nil {
 		slices.SortStableFunc(e.HTTPRoute.Rules, compareSpecificity)
 	}
-	text, err := json.Marshal(e)
+	// What is left out is a problem that has to be reported, and one that ends.
+	text, err := json.Marshal(struct {
+		*Effective
+		LeftOut []Finding
+	}{e, e.LeftOut})
 	if err != nil {
 		// Values decoded from the API can be encoded; only hand-made raw JSON cannot.
 		text = fmt.Appendf(nil, "%v %v", err, matches)

@@ -32,7 +32,7 @@ func (s *Set) place(e *entry, all, own *group, tenant string) {
 	all.tenantOnly.add(e)
 	if part, found := e.reference.within(tenant); found && staysWithin(e.conf, tenant) {
 		public := *e
-		public.reference = part
+		public.reference, public.conf = part, forAnyProxy(e.conf)
 		all.add(&public)
 	}
 }

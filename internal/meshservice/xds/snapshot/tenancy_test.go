@@ -169,21 +169,38 @@ func TestTenantRoutesAreBounded(t *testing.T) {
 			t.Errorf("the problems lack %q: %.500s", want, text)
 		}
 	}
+
+	// What is left out is told when nothing else changes, and no longer when it is gone.
+	surplus := &kumav1alpha1.MeshHTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "bank", Name: "surplus"}}
+	surplus.Spec.To = slices.Clone(route.Spec.To[:1])
+	surplus.Spec.To[0].Rules = append(surplus.Spec.To[0].Rules[:249:249], kumav1alpha1.HTTPRule{
+		Matches: []kumav1alpha1.HTTPMatch{{Path: &kumav1alpha1.PathMatch{Type: "PathPrefix", Value: "/surplus"}}},
+	})
+	told := func() bool {
+		e.Flush()
+		return slices.ContainsFunc(e.Problems("default"), func(p Problem) bool { return p.Object == "MeshHTTPRoute bank/surplus" })
+	}
+	if e.Put(surplus); !told() {
+		t.Error("an entry for which there is no room is not among the problems")
+	}
+	if e.Delete(surplus); told() {
+		t.Error("it is among the problems after it was removed")
+	}
 }
 
 // Affinity tags of a tenant tell apart only proxies that its policy may apply to: others go on sharing a configuration.
 func TestTenantAffinityTags(t *testing.T) {
-	groups := func(namespace, target string) (shop, bank int) {
+	groups := func(namespace string, target kumav1alpha1.ToTargetRef, key string) (shop, bank int) {
 		e := setting{Zone: "east", Environment: "kubernetes"}.engine(nil)
 		policy := &kumav1alpha1.MeshLoadBalancingStrategy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "near"}}
 		policy.Spec.To = []kumav1alpha1.MeshLoadBalancingStrategyTo{{
-			TargetRef: kumav1alpha1.ToTargetRef{Kind: target},
-			Default:   *aware(kumav1alpha1.LocalityAwareness{LocalZone: &kumav1alpha1.LocalZone{AffinityTags: []kumav1alpha1.AffinityTag{{Key: "pod"}}}}),
+			TargetRef: target,
+			Default:   *aware(kumav1alpha1.LocalityAwareness{LocalZone: &kumav1alpha1.LocalZone{AffinityTags: []kumav1alpha1.AffinityTag{{Key: key}}}}),
 		}}
 		e.Put(policy)
 		for _, namespace := range []string{"shop", "bank"} {
 			for i := range 20 {
-				d := proxyIn(namespace, fmt.Sprintf("10.0.0.%d", i+1), map[string]string{kumav1alpha1.TagService: "till_" + namespace + "_svc_80", "pod": fmt.Sprint(i)})
+				d := proxyIn(namespace, fmt.Sprintf("10.0.0.%d", i+1), map[string]string{kumav1alpha1.TagService: "till_" + namespace + "_svc_80", "pod": fmt.Sprint(i), "k8s.io/node": fmt.Sprint(i % 3)})
 				d.Name = fmt.Sprint(i)
 				e.Put(d)
 			}
@@ -195,16 +212,21 @@ func TestTenantAffinityTags(t *testing.T) {
 		}
 		return len(configs["shop"]), len(configs["bank"])
 	}
+	everything, own := kumav1alpha1.ToTargetRef{Kind: "Mesh"}, kumav1alpha1.ToTargetRef{Kind: "MeshService", Name: "till", Namespace: "bank"}
 	for name, c := range map[string]struct {
-		namespace, target string
-		shop, bank        int
+		namespace  string
+		target     kumav1alpha1.ToTargetRef
+		key        string
+		shop, bank int
 	}{
-		"of a tenant":          {"bank", "Mesh", 1, 20},
-		"of the system":        {"kuma-system", "Mesh", 20, 20},
-		"that targets nothing": {"kuma-system", "MeshGateway", 1, 1},
+		"of a tenant":                                   {"bank", everything, "pod", 1, 20},
+		"of a tenant, for its own service":              {"bank", own, "pod", 1, 20},
+		"of a tenant, for its own service, by the node": {"bank", own, "k8s.io/node", 3, 3},
+		"of the system":                                 {"kuma-system", everything, "pod", 20, 20},
+		"that targets nothing":                          {"kuma-system", kumav1alpha1.ToTargetRef{Kind: "MeshGateway"}, "pod", 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if shop, bank := groups(c.namespace, c.target); shop != c.shop || bank != c.bank {
+			if shop, bank := groups(c.namespace, c.target, c.key); shop != c.shop || bank != c.bank {
 				t.Errorf("there are %d configurations in shop and %d in bank, want %d and %d", shop, bank, c.shop, c.bank)
 			}
 		})
