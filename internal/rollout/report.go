@@ -73,6 +73,10 @@ func assess(o Observed, d decision, failed applyErrors, now time.Time) assessmen
 	case d.Hold != nil && d.Hold.Code == CodeUnknownHash:
 		blocked(d.Hold.Message)
 		return assessed(v1alpha2.ReasonApplying, "generation %d is active; %s", m.Status.ActiveGeneration, d.Hold.Message)
+	case d.Hold != nil && o.Hash == o.Completed() && rolling:
+		blocked("paused")
+		return assessed(v1alpha2.ReasonApplying, "generation %d stays active, and to remove generation %d is on hold: %s",
+			m.Status.ActiveGeneration, next, d.Hold.Message)
 	case d.Hold != nil && o.Hash == o.Completed() && step != nil:
 		blocked("paused")
 		return assessed(v1alpha2.ReasonApplying, "generation %d is active, and not as it should be: %s %s: %s; %s",

@@ -174,8 +174,9 @@ func argumentsOf(d *appsv1.Deployment) []string {
 	return all
 }
 
+// flagOf is the value of a flag: of several, the last one counts.
 func flagOf(d *appsv1.Deployment, name string) string {
-	for _, argument := range argumentsOf(d) {
+	for _, argument := range slices.Backward(argumentsOf(d)) {
 		if value, found := strings.CutPrefix(argument, "--"+name+"="); found {
 			return value
 		}

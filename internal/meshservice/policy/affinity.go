@@ -15,12 +15,17 @@ func AffinityTags(conf *kumav1alpha1.MeshLoadBalancingStrategyConf) []kumav1alph
 	if conf == nil || conf.LocalityAwareness == nil || ptr.Deref(conf.LocalityAwareness.Disabled, false) {
 		return nil
 	}
-	return ptr.Deref(conf.LocalityAwareness.LocalZone, kumav1alpha1.LocalZone{}).AffinityTags
+	return localZone(conf).AffinityTags
 }
 
+func localZone(conf *kumav1alpha1.MeshLoadBalancingStrategyConf) kumav1alpha1.LocalZone {
+	return ptr.Deref(ptr.Deref(conf.LocalityAwareness, kumav1alpha1.LocalityAwareness{}).LocalZone, kumav1alpha1.LocalZone{})
+}
+
+// affinityKeys are the keys of an entry, also of a disabled one: another entry may enable it.
 func affinityKeys(conf *kumav1alpha1.MeshLoadBalancingStrategyConf) []string {
 	var keys []string
-	for _, tag := range AffinityTags(conf) {
+	for _, tag := range localZone(conf).AffinityTags {
 		keys = append(keys, tag.Key)
 	}
 	return keys

@@ -207,9 +207,10 @@ func obsoleteReleases(o *Observed, decided shared, bases, validators []release.S
 		}
 	}
 	for _, state := range validators {
-		goesAlong := o.beingDeleted() && state.Namespace == o.Revision.Spec.Namespace
-		unneeded := decided.Default == nil && (last || o.ManagesBase || goesAlong)
-		if unneeded || o.IsDefault && state.Namespace != decided.Default.Spec.Namespace {
+		elsewhere := decided.Default == nil || decided.Default.Spec.Namespace != state.Namespace
+		goesAlong := elsewhere && o.beingDeleted() && state.Namespace == o.Revision.Spec.Namespace
+		unneeded := decided.Default == nil && (last || o.ManagesBase)
+		if goesAlong || unneeded || o.IsDefault && elsewhere {
 			obsolete = append(obsolete, state)
 		}
 	}

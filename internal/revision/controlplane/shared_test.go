@@ -101,7 +101,8 @@ func TestDecideShared(t *testing.T) {
 
 func TestStrays(t *testing.T) {
 	here, there := release.State{Namespace: "istio-system"}, release.State{Namespace: "before"}
-	a := makeRevision("a", "v1.24.0").IstioRevision
+	a, elsewhere := makeRevision("a", "v1.24.0").IstioRevision, makeRevision("b", "v1.24.0").IstioRevision
+	elsewhere.Spec.Namespace = "before"
 	cases := map[string]struct {
 		managesBase, isDefault bool
 		deleting               bool
@@ -118,6 +119,7 @@ func TestStrays(t *testing.T) {
 		"no revision can manage them, but they are needed":                 {decided: shared{Needed: true}, bases: []release.State{here}, validators: []release.State{here}},
 		"where it is stays where it is, whoever manages the base":          {managesBase: true, decided: shared{Needed: true, BaseManager: a, Namespace: "before"}, bases: []release.State{there}},
 		"one to go takes the validator of its namespace along":             {deleting: true, decided: shared{Needed: true, BaseManager: a, Namespace: "before"}, bases: []release.State{here}, validators: []release.State{here, there}, want: 1},
+		"also when the default is elsewhere by now":                        {deleting: true, decided: shared{Needed: true, BaseManager: a, Namespace: "before", Default: elsewhere}, bases: []release.State{here}, validators: []release.State{here, there}, want: 1},
 		"the last to go takes all along":                                   {bases: []release.State{here}, validators: []release.State{here}, want: 2},
 	}
 	for name, c := range cases {

@@ -64,9 +64,14 @@ func isInherited(live metav1.Object, made *unstructured.Unstructured) bool {
 	return live.GetLabels()[v1.LabelPassage] == "" && hasSameController(live, made)
 }
 
+// hasSameController holds only for the controllers that releases have: what a record says of objects may be forged.
 func hasSameController(live metav1.Object, made *unstructured.Unstructured) bool {
 	is, was := metav1.GetControllerOfNoCopy(live), metav1.GetControllerOf(made)
-	return is != nil && was != nil && is.UID == was.UID
+	return isOfReleases(is) && isOfReleases(was) && is.UID == was.UID
+}
+
+func isOfReleases(owner *metav1.OwnerReference) bool {
+	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group == v1.GroupVersion.Group
 }
 
 // Of is the release that an object is annotated with.

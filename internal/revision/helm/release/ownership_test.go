@@ -92,7 +92,7 @@ metadata:
 func TestBelongs(t *testing.T) {
 	made := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a,
   annotations: {meta.helm.sh/release-name: harbour, meta.helm.sh/release-namespace: sea},
-  ownerReferences: [{apiVersion: v1, kind: Owner, name: o, uid: "1", controller: true}]}}`
+  ownerReferences: [{apiVersion: sailoperator.io/v1, kind: IstioRevision, name: o, uid: "1", controller: true}]}}`
 	tests := map[string]struct {
 		live   string
 		want   bool
@@ -101,11 +101,11 @@ func TestBelongs(t *testing.T) {
 		"the same": {made, true, "Helm release sea/harbour"},
 		"of another release of the same owner": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a,
   annotations: {meta.helm.sh/release-name: harbour, meta.helm.sh/release-namespace: lake},
-  ownerReferences: [{apiVersion: v1, kind: Owner, name: o, uid: "1", controller: true}]}}`, false, "Helm release lake/harbour"},
+  ownerReferences: [{apiVersion: sailoperator.io/v1, kind: IstioRevision, name: o, uid: "1", controller: true}]}}`, false, "Helm release lake/harbour"},
 		"of the same owner alone": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a,
-  ownerReferences: [{apiVersion: v1, kind: Owner, name: o, uid: "1", controller: true}]}}`, true, "Owner o"},
+  ownerReferences: [{apiVersion: sailoperator.io/v1, kind: IstioRevision, name: o, uid: "1", controller: true}]}}`, true, "IstioRevision o"},
 		"of a namesake of the owner": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a,
-  ownerReferences: [{apiVersion: v1, kind: Owner, name: o, uid: "2", controller: true}]}}`, false, "Owner o"},
+  ownerReferences: [{apiVersion: sailoperator.io/v1, kind: IstioRevision, name: o, uid: "2", controller: true}]}}`, false, "IstioRevision o"},
 		"of nobody": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`, false, "no release"},
 	}
 	for name, tc := range tests {
@@ -121,10 +121,20 @@ func TestBelongs(t *testing.T) {
 	}
 }
 
+// TestForgedController: who forges a record cannot have the operator delete what the record says is of the same controller.
+func TestForgedController(t *testing.T) {
+	const pod = `{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {LABELS},
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: "1", controller: true}]}}`
+	live, recorded := object(t, strings.ReplaceAll(pod, "LABELS", "app: a")), object(t, strings.ReplaceAll(pod, "LABELS", "fairlead.dev/passage: revision"))
+	if isOwnedBy(live, recorded) || isInherited(live, recorded) {
+		t.Error("a pod of a ReplicaSet is taken for an object of a release")
+	}
+}
+
 // TestInherited: what another controller has made for the same owner is taken over, whatever its release.
 func TestInherited(t *testing.T) {
 	const metadata = `{name: a, annotations: {meta.helm.sh/release-name: NAME, meta.helm.sh/release-namespace: sea}, labels: {LABELS},
-  ownerReferences: [{apiVersion: v1, kind: Owner, name: o, uid: "UID", controller: true}]}`
+  ownerReferences: [{apiVersion: sailoperator.io/v1, kind: IstioRevision, name: o, uid: "UID", controller: true}]}`
 	made := func(name, uid, labels string) string {
 		return "{apiVersion: v1, kind: ConfigMap, metadata: " + strings.NewReplacer("NAME", name, "UID", uid, "LABELS", labels).Replace(metadata) + "}"
 	}
