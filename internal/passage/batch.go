@@ -103,8 +103,8 @@ func (d Decision) Settled() bool {
 //     ends when it has.
 //   - A step that is held by itself is left out; the plan does not end without it.
 //   - A hold, or with FailFast a failure, starts nothing; what runs is waited for.
-//     A failed disruptive step does not stop those that disturb nothing: they may be
-//     the way back.
+//     A failed disruptive step does not stop steps that are not disruptive: a rollback
+//     may begin with them.
 //
 // The record must hold the caller's own last writes. Read through a cache that
 // lags behind them, a started step looks like one that has yet to start.

@@ -142,8 +142,8 @@ func (r *batchState) forecast(size int) {
 	}
 }
 
-// stops tells whether a failure stops what has yet to start: any failure stops what disturbs, and only that of a step that
-// disturbs nothing stops others like it.
+// stops tells whether, with FailFast, the failures so far stop the next steps. Steps that are not disruptive come first, and only
+// the failure of such a step stops them; the failure of any step stops disruptive ones.
 func (r *batchState) stops() bool {
 	preparing := len(r.prepare) > 0
 	return slices.ContainsFunc(r.failed, func(i int) bool { return !preparing || !r.steps[i].Disruptive })

@@ -75,11 +75,11 @@ func assess(o Observed, d decision, failed applyErrors, now time.Time) assessmen
 		return assessed(v1alpha2.ReasonApplying, "generation %d is active; %s", m.Status.ActiveGeneration, d.Hold.Message)
 	case d.Hold != nil && o.Hash == o.Completed() && rolling:
 		blocked("paused")
-		return assessed(v1alpha2.ReasonApplying, "generation %d stays active, and to remove generation %d is on hold: %s",
+		return assessed(v1alpha2.ReasonApplying, "generation %d stays active; removing generation %d is on hold: %s",
 			m.Status.ActiveGeneration, next, d.Hold.Message)
 	case d.Hold != nil && o.Hash == o.Completed() && step != nil:
 		blocked("paused")
-		return assessed(v1alpha2.ReasonApplying, "generation %d is active, and not as it should be: %s %s: %s; %s",
+		return assessed(v1alpha2.ReasonApplying, "generation %d is active; restoring it is on hold: %s %s: %s; %s",
 			m.Status.ActiveGeneration, step.Object.Kind, step.Object.Name, step.Reason.Message, d.Hold.Message)
 	case d.Hold != nil && o.Hash == o.Completed():
 		progress = nil

@@ -41,12 +41,12 @@ func TestCondition(t *testing.T) {
 		},
 		"serving, paused, and its StatefulSet is gone": {
 			scene: seeing(t, v1().serving(t, 1, v1()).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).without(1, "StatefulSet").complete(),
-			want: "Unknown Applying: generation 1 is active, and not as it should be: StatefulSet mza1b2c3d4e5-environmentd-1: does not exist; " +
+			want: "Unknown Applying: generation 1 is active; restoring it is on hold: StatefulSet mza1b2c3d4e5-environmentd-1: does not exist; " +
 				"paused by annotation fairlead.dev/paused; resume with `fairlead resume mzs mz -n shop`",
 		},
 		"changed back, and paused": {
 			scene: seeing(t, v1().serving(t, 1, v1()).requested(t, v2(), 0).annotate(fairlead.AnnotationPaused, "true")).generation(1, v1()).generation(2, v2()).complete(),
-			want: "Unknown Applying: generation 1 stays active, and to remove generation 2 is on hold: " +
+			want: "Unknown Applying: generation 1 stays active; removing generation 2 is on hold: " +
 				"paused by annotation fairlead.dev/paused; resume with `fairlead resume mzs mz -n shop`",
 		},
 		"changed, and paused": {

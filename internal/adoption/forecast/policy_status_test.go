@@ -260,7 +260,7 @@ func TestProgressCountsObjects(t *testing.T) {
 	}
 }
 
-// A policy of more kinds than are followed is told so by the commands too.
+// Commands also say that a policy selects more kinds than are followed.
 func TestTooManyKinds(t *testing.T) {
 	p := &policy.Policy{Namespace: "shop", Name: "p"}
 	for i := range policy.MaxKinds + 1 {

@@ -77,7 +77,7 @@ func TestConnectToUnresponsiveCluster(t *testing.T) {
 	}
 }
 
-// A Cluster leaves without a request to its API server when nobody waits for its objects: it was given up, or has none.
+// A Cluster that is abandoned, or has no Works left, is removed without a request to its API server.
 func TestLeaveUnresponsiveCluster(t *testing.T) {
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west", Name: "a", Finalizers: []string{model.FinalizerExecution}}}
 	for name, c := range map[string]struct {

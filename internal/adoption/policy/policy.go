@@ -47,7 +47,7 @@ func (p *Policy) Kinds() map[schema.GroupVersionKind]bool {
 	return all
 }
 
-// MaxKinds is of how many kinds a policy follows the resources. Each takes a watch, and memory for all of its resources on the hub.
+// MaxKinds bounds the kinds whose resources a policy follows. Each takes a watch, and memory for all of its resources on the hub.
 const MaxKinds = 64
 
 // FollowedKinds are the first of the kinds that the policy selects, in the order of its selectors.

@@ -34,9 +34,10 @@ type watchedKinds struct {
 	reader client.Reader
 	// watch starts the watch of a kind, and calls recordStarted.
 	watch func(schema.GroupVersionKind)
-	// watched tells of each kind whether its watch was started, misses the errors of those that cannot be watched.
+	// watched are the kinds that are or will be watched; the value is true once the watch was started.
 	watched sync.Map
-	misses  *utilcache.LRUExpireCache
+	// misses are the errors of kinds that cannot be watched.
+	misses *utilcache.LRUExpireCache
 }
 
 func newWatchedKinds(mapper meta.RESTMapper, reader client.Reader, now utilcache.Clock) *watchedKinds {

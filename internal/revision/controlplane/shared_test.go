@@ -99,7 +99,7 @@ func TestDecideShared(t *testing.T) {
 	}
 }
 
-func TestStrays(t *testing.T) {
+func TestObsoleteReleases(t *testing.T) {
 	here, there := release.State{Namespace: "istio-system"}, release.State{Namespace: "before"}
 	a, elsewhere := makeRevision("a", "v1.24.0").IstioRevision, makeRevision("b", "v1.24.0").IstioRevision
 	elsewhere.Spec.Namespace = "before"

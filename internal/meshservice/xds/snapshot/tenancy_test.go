@@ -170,7 +170,7 @@ func TestTenantRoutesAreBounded(t *testing.T) {
 		}
 	}
 
-	// What is left out is told when nothing else changes, and no longer when it is gone.
+	// An entry that is left out is reported even if no configuration changes, and no longer once it is removed.
 	surplus := &kumav1alpha1.MeshHTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "bank", Name: "surplus"}}
 	surplus.Spec.To = slices.Clone(route.Spec.To[:1])
 	surplus.Spec.To[0].Rules = append(surplus.Spec.To[0].Rules[:249:249], kumav1alpha1.HTTPRule{

@@ -10,7 +10,7 @@ import (
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
-// A record that nobody vouches for does not vouch for others.
+// The namespaces that a record replaces are trusted only if its own namespace is.
 func TestWithReplaced(t *testing.T) {
 	record := func(namespace, replaces string) metav1.PartialObjectMetadata {
 		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,7 @@ func TestFingerprint(t *testing.T) {
 		"a number that is read in another way": func(s *Spec) {
 			s.Values = map[string]any{"pilot": map[string]any{"env": map[string]any{"C": "d", "A": "b"}, "cpu": float64(1)}}
 		},
+		"releases that it replaces":             func(s *Spec) { s.Replaces = []string{"before"} },
 		"whether to take over what others have": func(s *Spec) { s.TakeOwnership = true },
 		"how the owner is held":                 func(s *Spec) { s.Owner.BlockOwnerDeletion = new(bool) },
 		"the version, said twice":               func(s *Spec) { s.ChartVersion = "1.2.3" },
@@ -96,5 +98,21 @@ func TestOwnerLabel(t *testing.T) {
 				t.Errorf("%s is no value of a label: %v", got, errs)
 			}
 		})
+	}
+}
+
+// Whoever reads the records finds the namespaces again, which cluster-scoped objects no longer name once they are taken over.
+func TestReplacedBy(t *testing.T) {
+	spec := Spec{Name: "base", Namespace: "now", Chart: makeChart("sha256:1", nil), Replaces: []string{"before", "long-before"}}
+	record := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: spec.labels()}}
+	got := ReplacedBy(record)
+	slices.Sort(got)
+	if !slices.Equal(got, spec.Replaces) {
+		t.Errorf("the record replaces those in %q, want %q", got, spec.Replaces)
+	}
+	for label, value := range spec.labels() {
+		if errs := append(validation.IsQualifiedName(label), validation.IsValidLabelValue(value)...); len(errs) > 0 {
+			t.Errorf("label %s=%s: %v", label, value, errs)
+		}
 	}
 }
