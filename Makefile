@@ -20,7 +20,8 @@ GO_TOOL := go tool -modfile=tools/go.mod
 # Kustomize can load plugins, which nobody here does: a program that can has to keep all that a plugin might call. And
 # what tells the commit is not the same after the next one, so that every test that runs localkube would run again.
 TAGS := kustomize_disable_go_plugin_support
-override GOFLAGS += -buildvcs=false -tags=$(TAGS)
+# Nobody debugs what is built here, and to describe it to a debugger is a quarter of the work of compiling it.
+override GOFLAGS += -buildvcs=false -tags=$(TAGS) -gcflags=all=-dwarf=false
 export GOFLAGS
 
 # There is memory enough to collect garbage more rarely, which takes a tenth off what compilers and clusters need of the
@@ -36,13 +37,8 @@ MODULES := . localkube localkube/istiod test/certmanager test/install/tools hack
 
 BUILD := go run ./hack/build
 FAIRLEAD := bin/fairlead . -ldflags "$(LDFLAGS)" ./cmd/fairlead
-# Nobody debugs Kubernetes and Istio here, and to describe them to a debugger is a quarter of the work of compiling them.
-# The libraries that Fairlead is built of too stay as they are: what is compiled with the same flags is compiled once.
-NO_DWARF = $(foreach module,$(1),-gcflags=$(module)/...=-dwarf=false)
-KUBE_GCFLAGS := $(call NO_DWARF,k8s.io/kubernetes go.etcd.io)
-ISTIO_GCFLAGS := $(call NO_DWARF,istio.io sigs.k8s.io/gateway-api github.com/envoyproxy/go-control-plane/contrib)
-LOCALKUBE := bin/localkube localkube $(KUBE_GCFLAGS) -ldflags "$(KUBE_LDFLAGS)" . \
-	-- bin/localkube-istiod localkube/istiod $(ISTIO_GCFLAGS) -ldflags "-s -w" .
+LOCALKUBE := bin/localkube localkube -ldflags "$(KUBE_LDFLAGS)" . \
+	-- bin/localkube-istiod localkube/istiod -ldflags "-s -w" .
 
 # go vet is part of `make lint`. What keeps a test waiting for ever, test/harness/wait ends long before the timeout does.
 TEST := go run ./hack/test
@@ -51,9 +47,10 @@ patient_minutes = $(shell awk 'BEGIN {patience = ENVIRON["FAIRLEAD_PATIENCE"] + 
 TEST_FLAGS := -vet=off -ldflags=-w -timeout $(call patient_minutes,90)
 UNIT_FLAGS := -vet=off -ldflags=-w -timeout $(call patient_minutes,15)
 # Of localkube only what has tests: to build the rest is to compile Kubernetes.
-LOCALKUBE_TESTED = $$(cd localkube && go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./internal/...)
-UNIT = $(UNIT_FLAGS) ./api/... ./internal/... ./hack/... ./test/chart ./test/docs -- -C localkube $(KUBE_GCFLAGS) $(UNIT_FLAGS) $(LOCALKUBE_TESTED) \
-	-- -C hack/release $(UNIT_FLAGS) ./...
+LOCALKUBE_TESTED = tested=$$(cd localkube && go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./internal/...)
+# The tests of a release read files of other modules, of which Go does not notice when they change.
+UNIT = $(UNIT_FLAGS) ./api/... ./internal/... ./hack/... ./test/chart ./test/docs -- -C localkube $(UNIT_FLAGS) $$tested \
+	-- -C hack/release $(UNIT_FLAGS) -count=1 ./...
 # A test whose name begins so is part of `make test`; all others on a cluster are part of `make e2e`.
 STORY := '^TestStory'
 
@@ -104,11 +101,11 @@ demo-mesh: bin/demo ## See Fairlead take a mesh to MeshServices while it is call
 .PHONY: test
 test: programs ## Unit tests, and the main stories of every passage on real clusters
 	@echo "unit tests, then the stories of every passage on real clusters: about 6 min on 2 quiet cores, more the first time"
-	@$(TEST) -- $(UNIT) -- $(TEST_FLAGS) -run $(STORY) ./test/...
+	@$(LOCALKUBE_TESTED) && $(TEST) -- $(UNIT) -- $(TEST_FLAGS) -run $(STORY) ./test/...
 
 .PHONY: unit
 unit: ## Unit tests: no cluster
-	@$(TEST) -- $(UNIT)
+	@$(LOCALKUBE_TESTED) && $(TEST) -- $(UNIT)
 
 .PHONY: e2e
 e2e: programs ## All other behaviour on real clusters
@@ -117,7 +114,7 @@ e2e: programs ## All other behaviour on real clusters
 
 .PHONY: e2e-full
 e2e-full: programs ## Everything on real clusters: also a crash at every write, cert-manager, Node, an installation; and two equal releases
-	@FAIRLEAD_TESTS=full $(TEST) -- $(TEST_FLAGS) ./test/... -- -C hack/release $(TEST_FLAGS) -run TestSameReleaseTwice ./...
+	@FAIRLEAD_TESTS=full $(TEST) -- $(TEST_FLAGS) -count=1 ./test/... -- -C hack/release $(TEST_FLAGS) -count=1 -run TestSameReleaseTwice ./...
 
 RACE_LOGS := $(CURDIR)/bin/logs/race
 
@@ -131,10 +128,10 @@ race: race-unit programs ## Unit tests and main stories under the race detector,
 		exit $${failed:-0}
 
 # Short, for random worlds are told by one goroutine: in the two hundredth there is no other race than in the first. All is
-# compiled for this alone, so nothing of it is described to a debugger.
+# compiled for this alone.
 .PHONY: race-unit
 race-unit:
-	@if command -v $$(go env CC) >/dev/null; then CGO_ENABLED=1 $(TEST) -- $(TEST_FLAGS) -gcflags=all=-dwarf=false -race -short ./api/... ./internal/...; \
+	@if command -v $$(go env CC) >/dev/null; then $(LOCALKUBE_TESTED) && CGO_ENABLED=1 $(TEST) -- $(TEST_FLAGS) -race -short ./api/... ./internal/... -- -C localkube $(TEST_FLAGS) -race -short $$tested; \
 		else echo "skipped: the race detector needs a C compiler, and there is no $$(go env CC)"; fi
 
 PKG ?= ./test/...
@@ -170,7 +167,7 @@ lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be r
 	go vet ./...
 	$(GO_TOOL) staticcheck ./...
 	@go run ./hack/vulncheck ./...
-	cd localkube && packages=$$($(LOCALKUBE_LINT)) && go vet $(KUBE_GCFLAGS) $$packages && go tool -modfile=../tools/go.mod staticcheck $$packages
+	cd localkube && packages=$$($(LOCALKUBE_LINT)) && go vet $$packages && go tool -modfile=../tools/go.mod staticcheck $$packages
 	cd hack/release && go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...
 
 # Promtool finds the targets of a Prometheus as well, by the libraries of every cloud there is. Nobody needs these here.
@@ -179,7 +176,7 @@ PROMTOOL := go run $(PROMETHEUS_TAGS) github.com/prometheus/prometheus/cmd/promt
 
 .PHONY: alerts
 alerts: ## Test the chart's alerts with promtool, and the queries of alerts and dashboards (the first time takes minutes)
-	cd hack/monitoring && go vet $(PROMETHEUS_TAGS) ./... && go test -vet=off $(PROMETHEUS_TAGS) ./...
+	cd hack/monitoring && go vet $(PROMETHEUS_TAGS) ./... && go test -vet=off -count=1 $(PROMETHEUS_TAGS) ./...
 	cd hack/monitoring && $(PROMTOOL) check rules --lint=all --lint-fatal ../../charts/fairlead/monitoring/alerts.yaml
 	cd hack/monitoring && $(PROMTOOL) test rules alerts_test.yaml
 

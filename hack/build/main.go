@@ -102,9 +102,14 @@ func parse(args []string) ([]*build, error) {
 	return builds, nil
 }
 
-// load finds out what has to be compiled for all builds side by side, which downloads their modules.
+// load finds out what has to be compiled for all builds side by side, which downloads their modules. Meanwhile the processor
+// compiles what every program needs, and nobody has to download.
 func load(builds []*build, log io.Writer, report func(string)) error {
 	var wait sync.WaitGroup
+	wait.Go(func() {
+		// An error is told by the builds that need what does not compile.
+		_ = goCommand(".", io.Discard, log, func(string) {}, "build", "std")
+	})
 	errs := make([]error, len(builds))
 	for i, b := range builds {
 		wait.Go(func() {
