@@ -38,6 +38,9 @@ func measure(args []string) int {
 	var exit *exec.ExitError
 	if err := cmd.Wait(); errors.As(err, &exit) {
 		code = exit.ExitCode()
+	} else if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	// Those that were left behind and have ended, as clusters have that the tests stopped.
 	for {

@@ -3,8 +3,8 @@ package operator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fairlead/fairlead/internal/operator/foreign"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // recordingReporter records what is asked of it, each call as often as it fails.
@@ -239,9 +240,12 @@ func TestStopsBeforeReporting(t *testing.T) {
 		h.keepReported(ctx)
 	}()
 	go h.awaitChange(ctx, nil)
-	for seen := 0; seen < 6; seen = len(reporter.recorded()) {
-		runtime.Gosched()
-	}
+	wait.Until(t, func(context.Context) error {
+		if seen := len(reporter.recorded()); seen < 6 {
+			return fmt.Errorf("it has reported %d times", seen)
+		}
+		return nil
+	})
 	end()
 	<-reported
 }

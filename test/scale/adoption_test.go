@@ -82,6 +82,7 @@ func (f *fleet) judge(b *testing.B, count, round int, bare, taken attempt, earli
 		{"processor time per object, Fairlead", "", taken.used.of(objects)},
 		{"ratio of processor times", "", fmt.Sprintf("%.2f", taken.used.total().Seconds()/bare.used.total().Seconds())},
 		{"writes to the hub, per object", fmt.Sprint(maxHubWrites), fmt.Sprintf("%.3f", written)},
+		{"requests to the hub, per object", "", now.hub.since(earlier.hub).per(objects)},
 		{"writes of policies, in all", "", fmt.Sprint(own.of("propagationpolicies"))},
 		{"events", fmt.Sprint(maxEvents), fmt.Sprint(now.events - earlier.events)},
 		{"memory", fmt.Sprintf("%d MiB", maxAdoptionMemory), memory.String()},
@@ -93,7 +94,8 @@ func (f *fleet) judge(b *testing.B, count, round int, bare, taken attempt, earli
 		requested := now.members[i].since(earlier.members[i])
 		each, read := requested.writes().of("deployments")/objects, requested[asked{"GET", "deployments"}]/objects
 		rows = append(rows, []string{"writes to " + m.name + ", per object", "1", fmt.Sprintf("%.3f", each)},
-			[]string{"reads of " + m.name + ", per object", fmt.Sprint(maxReads), fmt.Sprintf("%.3f", read)})
+			[]string{"reads of " + m.name + ", per object", fmt.Sprint(maxReads), fmt.Sprintf("%.3f", read)},
+			[]string{"requests to " + m.name + ", per object", "", requested.per(objects)})
 		if each != 1 {
 			b.Errorf("an object costs %.3f writes to %s", each, m.name)
 		}

@@ -155,6 +155,19 @@ func (r requests) total() float64 {
 	return total
 }
 
+// per object, those that many of them needed.
+func (r requests) per(objects float64) string {
+	const least = 0.1
+	var each []string
+	for what, count := range r {
+		if count >= least*objects {
+			each = append(each, fmt.Sprintf("%s %s %.2f", what.verb, what.resource, count/objects))
+		}
+	}
+	slices.Sort(each)
+	return strings.Join(each, ", ")
+}
+
 // String counts them by verb.
 func (r requests) String() string {
 	verbs := map[string]float64{}

@@ -61,7 +61,7 @@ func TestChildThatIsKilled(t *testing.T) {
 func TestChildThatIsStopped(t *testing.T) {
 	for name, script := range map[string]string{
 		"does as it is asked": "exec sleep 60",
-		"will not end":        "trap '' TERM; while :; do sleep 0.05; done",
+		"will not end":        "trap '' TERM; echo deaf; while :; do sleep 0.05; done",
 		"has died before":     "kill -KILL $$",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +69,12 @@ func TestChildThatIsStopped(t *testing.T) {
 			pid := c.Record().PID
 			if name == "has died before" {
 				<-c.ended
+			}
+			if name == "will not end" {
+				waitUntil(t, "it does not listen any more", func() bool {
+					said, err := os.ReadFile(c.spec.log)
+					return err == nil && strings.Contains(string(said), "deaf")
+				})
 			}
 			c.stop(300 * time.Millisecond)
 			if r := c.Record(); r.State != clusterdir.Stopped || r.Detail != "" {

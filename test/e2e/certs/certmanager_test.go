@@ -88,9 +88,6 @@ func certManager(t *testing.T) string {
 		t.Skip("only FAIRLEAD_TESTS=full runs cert-manager, which takes minutes to build")
 	}
 	path := filepath.Join(root, "bin", "cert-manager")
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w", "-o", path, ".")
 	build.Dir = filepath.Join(root, "test", "certmanager")
 	if output, err := build.CombinedOutput(); err != nil {
