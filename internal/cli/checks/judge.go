@@ -179,7 +179,11 @@ func judgeCRDs(f Facts, pre bool) []Line {
 	if installed == 0 && !pre {
 		return []Line{{Check: "crds", State: Failed, Message: "no CRD of Fairlead is installed", Action: "start the operator, or run `fairlead crds install`"}}
 	}
-	return []Line{{Check: "crds", State: OK, Message: fmt.Sprintf("%d CRDs of Fairlead, all of this version", installed)}}
+	message := fmt.Sprintf("%d CRDs of Fairlead, all of this version", installed)
+	if installed == 0 {
+		message = "no CRD of Fairlead is installed yet"
+	}
+	return []Line{{Check: "crds", State: OK, Message: message}}
 }
 
 func judgeForeign(other Foreign, now time.Time) Line {
@@ -242,13 +246,16 @@ func judgeOperators(f Facts) []Line {
 		lines = append(lines, line, permissions, source)
 	}
 	leads := 0
+	line := Line{Check: "leaders", State: OK}
 	for _, leader := range f.Leaders {
 		leads += len(leader.Passages)
-		if leader.Leader == "" && leader.Unknown != "" {
+		if leader.Absent {
+			line.Message = leader.Unknown
+		} else if leader.Leader == "" && leader.Unknown != "" {
 			return append(lines, Line{Check: "leaders", State: Unknown, Message: leader.Unknown})
 		}
 	}
-	line := Line{Check: "leaders", State: OK, Message: fmt.Sprintf("%d passages have an operator that leads", leads)}
+	line.Message = cmp.Or(line.Message, fmt.Sprintf("%d passages have an operator that leads", leads))
 	if leads == 0 {
 		line.State, line.Action = Failed, "start an operator: helm install, or `fairlead operator`"
 		if slices.ContainsFunc(f.Foreign, func(o Foreign) bool { return len(o.Observed.Deployments)+len(o.Observed.Objects) > 0 }) {

@@ -61,8 +61,10 @@ func TestJudge(t *testing.T) {
 		"pods not ready":        {func(f *Facts) { f.Operators[0].Ready = 0 }, "operator", Failed, "0 of 2", "kubectl -n fairlead-system"},
 		"the operator's role":   {func(f *Facts) { f.Operators[0].Lacking = []string{"list deployments.apps"} }, "operator", Failed, "list deployments.apps", "upgrade the chart"},
 		"its role is not known": {func(f *Facts) { f.Operators[0].Asked = 0 }, "operator", Unknown, "SubjectAccessReviews", ""},
-		"no leader":             {func(f *Facts) { f.Leaders = nil }, "leaders", Failed, "0 passages", "helm install"},
-		"leaders not read":      {func(f *Facts) { f.Leaders = []versions.Operator{{Unknown: "you may not get"}} }, "leaders", Unknown, "you may not get", ""},
+		"no leader": {func(f *Facts) {
+			f.Leaders = []versions.Operator{{Absent: true, Unknown: "no operator leads a passage"}}
+		}, "leaders", Failed, "no operator leads", "helm install"},
+		"leaders not read": {func(f *Facts) { f.Leaders = []versions.Operator{{Unknown: "you may not get"}} }, "leaders", Unknown, "you may not get", ""},
 		"a leader's version": {func(f *Facts) {
 			f.Leaders = []versions.Operator{{Leader: "a", Passages: []string{"rollout"}, Unknown: "no version"}}
 		}, "leaders", OK, "1 passages", ""},

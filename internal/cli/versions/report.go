@@ -37,6 +37,8 @@ type Operator struct {
 	Leader   string   `json:"leader,omitempty"`
 	// Unknown is why there is no version.
 	Unknown string `json:"unknown,omitempty"`
+	// Absent holds when no operator leads any passage.
+	Absent bool `json:"-"`
 }
 
 // CRDs are the schema versions of Fairlead's CRDs.
@@ -129,7 +131,7 @@ func operatorsOf(leases map[string]*coordinationv1.Lease, now time.Time) []Opera
 		operators = append(operators, o)
 	}
 	if len(operators) == 0 {
-		return []Operator{{Unknown: "no operator leads a passage: none runs, or none takes part in leader election"}}
+		return []Operator{{Absent: true, Unknown: "no operator leads a passage: none runs, or none takes part in leader election"}}
 	}
 	return operators
 }

@@ -123,7 +123,7 @@ func TestOperatorsOf(t *testing.T) {
 			map[string]*coordinationv1.Lease{"rollout": held("", "pod-1", time.Second)},
 			[]Operator{{Passages: []string{"rollout"}, Leader: "pod-1", Unknown: "pod-1 does not record its version in the Lease kube-system/fairlead-x: it is a build without one"}},
 		},
-		"none": {nil, []Operator{{Unknown: "no operator leads a passage: none runs, or none takes part in leader election"}}},
+		"none": {nil, []Operator{{Absent: true, Unknown: "no operator leads a passage: none runs, or none takes part in leader election"}}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -94,7 +94,11 @@ func (k *Kind) versions(ctx context.Context) istio.Charts {
 }
 
 func (*Kind) Hints() map[string]string {
-	return map[string]string{"plan -f": "an Istio is planned with --version"}
+	return map[string]string{
+		"plan -f": "an Istio is planned with --version",
+		"abort":   "to go back, set spec.version back; to stop, `fairlead pause istio NAME`",
+		"promote": "workloads follow a control plane by themselves once it is ready",
+	}
 }
 
 func (k *Kind) AddFlags(command string, flags *pflag.FlagSet) {

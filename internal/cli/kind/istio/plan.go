@@ -2,6 +2,7 @@ package istio
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -47,7 +48,11 @@ func newPlan(o observed, now time.Time) *plan {
 }
 
 func (p *plan) Print(w io.Writer, format render.Format) {
-	render.PrintPlan(w, format, p.Plan)
+	if !p.HasChanges() && p.Hold == nil && p.Workloads != nil && len(render.Pending(p.Workloads.Plan)) > 0 {
+		fmt.Fprintf(w, "The control planes of %s stay as they are.\n", p.Subject)
+	} else {
+		render.PrintPlan(w, format, p.Plan)
+	}
 	p.Workloads.print(w, format)
 	render.Note(w, p.Note)
 }
