@@ -12,11 +12,11 @@ import (
 )
 
 var (
-	namedTest   = regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
-	definedTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)\(`)
+	namedTest   = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9]*)`")
+	definedTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9]*)\(`)
 )
 
-// testsInTree are the names of all tests and fuzz targets.
+// testsInTree are the names of all tests, fuzz targets and benchmarks.
 func testsInTree(t *testing.T) map[string]bool {
 	t.Helper()
 	root, err := cluster.Root()

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -31,6 +30,7 @@ import (
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/internal/revision/usage"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/growth"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -74,7 +74,7 @@ func benchmarkEvent(b *testing.B, c *cluster.Cluster) {
 		t, stop := track(b, c.Config())
 		revision := fmt.Sprintf("default-v1-31-%d", round)
 		runtime.GC()
-		start := processorTime(b)
+		start := growth.ProcessorTime(b)
 
 		writer := exec.CommandContext(b.Context(), os.Args[0])
 		writer.Env = append(os.Environ(), writerVariable+"="+c.Kubeconfig(), revisionVariable+"="+revision)
@@ -87,7 +87,7 @@ func benchmarkEvent(b *testing.B, c *cluster.Cluster) {
 			}
 			return nil
 		})
-		each := (processorTime(b) - start) / events
+		each := (growth.ProcessorTime(b) - start) / events
 		if moved := t.Revision(revision).Pods; moved != namespaces {
 			b.Errorf("%d pods have moved to the new revision, want %d", moved, namespaces)
 		}
@@ -204,12 +204,4 @@ func run(b *testing.B, c cache.Cache) (stop func()) {
 		cancel()
 		ended.Wait()
 	}
-}
-
-func processorTime(b *testing.B) time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

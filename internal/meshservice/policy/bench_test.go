@@ -2,42 +2,35 @@ package policy
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
-	"time"
 
+	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/test/harness/growth"
 )
 
 // BenchmarkGrowth resolves 50 reachable destinations of each of 1,000 consumers, under 50 policies that name each service
-// in one way or another, and fails when four times as many services cost more than four times as much.
+// in one way or another.
 func BenchmarkGrowth(b *testing.B) {
 	const consumers, reachable, few, many = 1000, 50, 250, 1000
-	// Noise of the machine is given as much as the growth is.
-	const most = 2 * many / few
-	spent := map[int]time.Duration{}
 	policies := map[int][]Policy{few: policiesIn(b, manyPolicies(few)), many: policiesIn(b, manyPolicies(many))}
-	for b.Loop() {
-		for services := range policies {
-			spent[services] += resolveAll(b, policies[services], services, consumers, reachable)
-		}
-	}
-	each := spent[many] / time.Duration(b.N*consumers*reachable)
-	ratio := float64(spent[many]) / float64(spent[few])
-	b.ReportMetric(float64(each.Nanoseconds()), "ns/destination")
-	b.ReportMetric(ratio, "x-time/x4-services")
-	if ratio > most {
-		b.Fatalf("%d services cost %.1f times as much as %d", many, ratio, few)
-	}
+	spent := growth.Linear(b, few, many, func(services int) func() {
+		destinations := destinationsOf(services)
+		return func() { resolveAll(policies[services], destinations, consumers, reachable) }
+	})
+	b.ReportMetric(float64(spent.Nanoseconds())/(consumers*reachable), "ns/destination")
 }
 
-func resolveAll(b *testing.B, policies []Policy, services, consumers, reachable int) time.Duration {
+func destinationsOf(services int) []model.Destination {
 	destinations := make([]model.Destination, 0, 2*services)
 	for i := range services {
 		name := fmt.Sprintf("service-%d", i)
 		destinations = append(destinations, tag(model.KubernetesTag(name, "shop", 80)), service(name, "shop", "east", 80, "80"))
 	}
-	started := processorTime(b)
+	return destinations
+}
+
+func resolveAll(policies []Policy, destinations []model.Destination, consumers, reachable int) {
 	set := Compile(policies, onKubernetes)
 	for i := range consumers {
 		p := cart()
@@ -48,7 +41,18 @@ func resolveAll(b *testing.B, policies []Policy, services, consumers, reachable 
 			set.Resolve(class, destinations[(i*7+j)%len(destinations)])
 		}
 	}
-	return processorTime(b) - started
+}
+
+// BenchmarkRules resolves the rules of a MeshHTTPRoute, none of which is compared with all others.
+func BenchmarkRules(b *testing.B) {
+	growth.Linear(b, 1000, 4000, func(entries int) func() {
+		var all []kumav1alpha1.MeshHTTPRouteTo
+		for i := range entries {
+			all = append(all, manyRules(0, 1, fmt.Sprintf("/%d", i)))
+		}
+		p := httpRoute(all...)
+		return func() { resolveRoute(p) }
+	})
 }
 
 // manyPolicies are 50, which share out the services among themselves, each of them named in the old and the new way.
@@ -73,13 +77,4 @@ func manyPolicies(services int) string {
 		all = append(all, text)
 	}
 	return together(all...)
-}
-
-// processorTime is what this process has used; the clock on the wall also counts what others do.
-func processorTime(b testing.TB) time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
@@ -99,28 +98,6 @@ func TestLimitOfARoute(t *testing.T) {
 	}
 	if got := resolveRoute(httpRoute(manyRules(30, 64, "/usual"), manyRules(0, maxMatches, "/all"))).LeftOut; len(got) > 0 {
 		t.Errorf("a usual route is left out: %+v", got)
-	}
-}
-
-// What rules cost grows with their number, not with the number of their pairs.
-func TestRulesAreNotCompared(t *testing.T) {
-	cost := func(entries, rules int) time.Duration {
-		var all []kumav1alpha1.MeshHTTPRouteTo
-		for i := range entries {
-			all = append(all, manyRules(0, rules, fmt.Sprintf("/%d", i)))
-		}
-		p := httpRoute(all...)
-		least := time.Hour
-		for range 3 {
-			started := processorTime(t)
-			resolveRoute(p)
-			least = min(least, processorTime(t)-started)
-		}
-		return least
-	}
-	few, many := cost(1, 250), cost(4000, 1)
-	if ratio := float64(many) / float64(max(few, time.Millisecond)); ratio > 80 {
-		t.Errorf("16 times as many rules cost %.0f times as much (%s and %s)", ratio, few, many)
 	}
 }
 

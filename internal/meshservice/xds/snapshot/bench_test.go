@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
+	"github.com/fairlead/fairlead/test/harness/growth"
 )
 
 // town is a mesh of services with an instance each, consumers, and policies.
@@ -110,20 +110,14 @@ type cost struct {
 	touched   int
 }
 
-func measured(do func() int) cost {
-	used := func() time.Duration {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			panic(err)
-		}
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
+func measured(b *testing.B, do func() int) cost {
+	b.Helper()
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	start := used()
+	start := growth.ProcessorTime(b)
 	touched := do()
-	c := cost{time: used() - start, touched: touched}
+	c := cost{time: growth.ProcessorTime(b) - start, touched: touched}
 	runtime.ReadMemStats(&after)
 	c.allocated = after.TotalAlloc - before.TotalAlloc
 	return c
@@ -143,7 +137,8 @@ type costs struct {
 	consumer                                uint64
 }
 
-func (town town) measure() costs {
+func (town town) measure(b *testing.B) costs {
+	b.Helper()
 	objects := town.objects()
 	build := func(objects []client.Object) *Engine {
 		e := New(desired.ZoneInfo{Zone: "east", Environment: "kubernetes", SystemNamespace: "kuma-system"})
@@ -167,10 +162,10 @@ func (town town) measure() costs {
 	var c costs
 	var e *Engine
 	base = kept()
-	c.build = measured(func() int { e = build(objects); return len(configsOf(e)) })
+	c.build = measured(b, func() int { e = build(objects); return len(configsOf(e)) })
 	c.consumer = (kept() - base - bare) / uint64(town.consumers)
 	put := func(obj client.Object) cost {
-		return measured(func() int { e.Put(obj); return len(e.Flush()) })
+		return measured(b, func() int { e.Put(obj); return len(e.Flush()) })
 	}
 	// Once is too short to be seen by the clock of a processor.
 	const times = 20
@@ -182,7 +177,7 @@ func (town town) measure() costs {
 	}
 	c.policy = put(town.policy(1, 99))
 	c.mode = put(town.mesh(kumav1alpha1.ModeExclusive))
-	all := measured(func() int {
+	all := measured(b, func() int {
 		for range times {
 			e.Problems("default")
 		}
@@ -202,7 +197,7 @@ func BenchmarkEngine(b *testing.B) {
 		var c costs
 		b.Run(name, func(b *testing.B) {
 			for range b.N {
-				c = town.measure()
+				c = town.measure(b)
 			}
 			b.ReportMetric(c.build.time.Seconds(), "cpu-s/build")
 			b.ReportMetric(float64(c.consumer)/1024, "KiB/consumer")
