@@ -62,6 +62,8 @@ type reconciler struct {
 	now      func() time.Time
 	events   *kube.EventDedup[eventSubject]
 	takeover takeover
+	// refused are the services that could not take a VIP.
+	refused kube.Enqueuer
 	// deleted are the Meshes that were deleted a moment ago.
 	deleted *deletedMeshes
 	// stalls is used by the controller of Meshes only.
@@ -84,7 +86,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	ctx := context.Background()
 	r := &reconciler{
 		Options: options, cache: mgr.GetCache(), live: mgr.GetAPIReader(), records: mgr.GetClient(), now: time.Now,
-		events: &kube.EventDedup[eventSubject]{}, stalls: stallDetector{}, deleted: newDeletedMeshes(), owners: lru.New(maxOwners),
+		events: &kube.EventDedup[eventSubject]{}, stalls: stallDetector{}, deleted: newDeletedMeshes(), refused: kube.NewEnqueuer(), owners: lru.New(maxOwners),
 		recorder: mgr.GetEventRecorder("fairlead.dev/meshservice"),
 	}
 	var err error

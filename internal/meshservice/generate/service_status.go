@@ -45,6 +45,7 @@ func (r *reconciler) setupStatuses(mgr ctrl.Manager) error {
 		Watches(&kumav1alpha1.MeshMultiZoneService{}, &handler.EnqueueRequestForObject{}).
 		Watches(&kumav1alpha1.MeshService{}, freed).
 		Watches(&kumav1alpha1.MeshMultiZoneService{}, freed).
+		WatchesRawSource(source.Channel(r.refused, handler.Funcs{GenericFunc: r.enqueueNext})).
 		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(r.multiZoneServicesOf), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.Dataplane{}, kube.EnqueueAfter(statusDebounce, r.meshServicesSelecting)).
 		Watches(&kumav1alpha1.HostnameGenerator{}, handler.EnqueueRequestsFromMapFunc(r.allServices))
@@ -103,7 +104,7 @@ func (r *reconciler) reconcileMeshService(ctx context.Context, key client.Object
 		return err
 	}
 	desired.SetColumns(now.ServiceStatus(), nil)
-	return applyStatus(ctx, r.client, &service, service.Status, now.Status, now.Status)
+	return r.letNextTry(&service, now, applyStatus(ctx, r.client, &service, service.Status, now.Status, now.Status))
 }
 
 // reconcileMultiZone writes the status of a MeshMultiZoneService.
@@ -144,7 +145,7 @@ func (r *reconciler) reconcileMultiZone(ctx context.Context, key client.ObjectKe
 		return err
 	}
 	desired.SetColumns(now.ServiceStatus(), zones)
-	return applyStatus(ctx, r.client, &there, there.Status, now.Status, now.Status)
+	return r.letNextTry(&there, now, applyStatus(ctx, r.client, &there, there.Status, now.Status, now.Status))
 }
 
 // maxMatched bounds the MeshServices in the status of a MeshMultiZoneService.
@@ -257,6 +258,27 @@ func (r *reconciler) enqueueWaiting(ctx context.Context, before, after client.Ob
 		r.enqueueIndexed(ctx, before, byWaiting, waiting, q, count)
 	}
 }
+
+// letNextTry has another service enqueued that waits for the VIP which a service could not take, because its status was refused.
+func (r *reconciler) letNextTry(before, now addressable, err error) error {
+	if err != nil && !apierrors.IsConflict(err) && len(r.allocatedVIPs(before)) == 0 && len(r.allocatedVIPs(now)) > 0 {
+		r.refused <- event.GenericEvent{Object: before}
+	}
+	return err
+}
+
+// enqueueNext enqueues what waits for a VIP that a service could not take. The status of the next one may be refused too, so each is
+// tried at the rate of one that fails.
+func (r *reconciler) enqueueNext(ctx context.Context, e event.GenericEvent, q queue) {
+	for _, waiting := range []string{waitsForRange, waitsForShare(e.Object.GetNamespace())} {
+		r.enqueueIndexed(ctx, e.Object, byWaiting, waiting, rateLimited{q}, 1)
+	}
+}
+
+// rateLimited is a queue to which all is added as after a failure.
+type rateLimited struct{ queue }
+
+func (q rateLimited) Add(request reconcile.Request) { q.AddRateLimited(request) }
 
 // enqueueDuplicates enqueues services with the same VIP or hostname.
 func (r *reconciler) enqueueDuplicates(ctx context.Context, given client.Object, q queue) {

@@ -2,12 +2,15 @@ package generate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
+	"github.com/fairlead/fairlead/internal/kube"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 )
 
@@ -42,6 +46,7 @@ func vipReconciler(t *testing.T, share int, objects ...client.Object) (r *reconc
 	}}
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
 	for _, kind := range []client.Object{&kumav1alpha1.MeshService{}, &kumav1alpha1.MeshMultiZoneService{}} {
+		b = b.WithIndex(kind, byMesh, func(object client.Object) []string { return []string{desired.MeshOf(object)} })
 		for index, of := range r.addressIndexes() {
 			b = b.WithIndex(kind, index, of)
 		}
@@ -126,6 +131,52 @@ func TestWaitingServicesAreEnqueued(t *testing.T) {
 			}
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("%v are tried, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// A service whose status is refused leaves the address to another one that waits.
+func TestRefusedStatusLeavesTheAddress(t *testing.T) {
+	waiting := func(name string) *kumav1alpha1.MeshMultiZoneService {
+		s := &kumav1alpha1.MeshMultiZoneService{ObjectMeta: metav1.ObjectMeta{Namespace: "bank", Name: name, UID: types.UID(name)}}
+		setCondition(s, kumav1alpha1.ConditionVIPs, metav1.ConditionFalse, kumav1alpha1.ReasonRangeExhausted, "it waits")
+		return s
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"refused":    {apierrors.NewRequestEntityTooLargeError("the status"), "bank/next"},
+		"a conflict": {apierrors.NewConflict(schema.GroupResource{Resource: "meshmultizoneservices"}, "refused", errors.New("changed")), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refused, next := waiting("refused"), waiting("next")
+			r, _ := vipReconciler(t, 0, refused, next, vipService("bank", "has-one", "241.0.0.1", ""))
+			r.Environment = desired.Universal
+			r.refused = kube.NewEnqueuer()
+			r.client = interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
+				SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+					return c.err
+				},
+			})
+			if _, err := r.reconcileStatuses(t.Context(), request(refused)); !errors.Is(err, c.err) {
+				t.Fatal(err)
+			}
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](0, 0))
+			defer q.ShutDown()
+			select {
+			case e := <-r.refused:
+				r.enqueueNext(t.Context(), e, q)
+			default:
+			}
+			got := ""
+			if q.Len() > 0 {
+				enqueued, _ := q.Get()
+				got = enqueued.String()
+			}
+			if got != c.want {
+				t.Errorf("%q is tried, want %q", got, c.want)
 			}
 		})
 	}
