@@ -88,6 +88,7 @@ const (
 	LabelOwner = "fairlead.dev/owner"
 	// LabelChartVersion is the version of the chart, in the words of where it came from.
 	LabelChartVersion = "fairlead.dev/chart-version"
-	// LabelReplacesPrefix, followed by a namespace, is on a release that is installed in place of the one there.
+	// LabelReplacesPrefix, followed by a namespace, is on a release that is installed in place of the one there. Its value is the UID
+	// of the namespace.
 	LabelReplacesPrefix = "replaces.fairlead.dev/"
 )

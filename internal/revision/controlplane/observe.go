@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -166,7 +167,13 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed, candidates 
 		o.BaseManager, o.ManagesBase = decided.BaseManager.Name, decided.BaseManager.UID == o.Revision.UID
 	}
 	o.IsDefault = decided.Default != nil && decided.Default.UID == o.Revision.UID
-	o.ObsoleteReleases = obsoleteReleases(o, decided, bases, validators)
+	named := sets.Set[string]{}
+	if o.beingDeleted() {
+		if named, err = r.Objects.NamespacesInObjects(ctx, BaseRelease); err != nil {
+			return err
+		}
+	}
+	o.ObsoleteReleases = obsoleteReleases(o, decided, bases, validators, named)
 	if decided.BaseManager == nil && len(bases) > 0 {
 		o.Base = installer.Release{Name: BaseRelease, Namespace: bases[0].Namespace, State: bases[0]}
 	}
@@ -197,12 +204,16 @@ func (r *reconciler) observeShared(ctx context.Context, o *Observed, candidates 
 }
 
 // obsoleteReleases are shared releases in former namespaces, or that are not needed any more. The last revision to be
-// deleted removes them. One that is deleted takes the validator of its namespace along, whose webhook is deleted with it.
-func obsoleteReleases(o *Observed, decided shared, bases, validators []release.State) []release.State {
+// deleted removes them. One that is deleted takes the validator of its namespace along, whose webhook is deleted with it. The last
+// one of a namespace takes the base release along if no revision can install another one now and, as with CRDs that are not Helm's,
+// no cluster-scoped object says where it is: its record does not count once the revision is gone.
+func obsoleteReleases(o *Observed, decided shared, bases, validators []release.State, named sets.Set[string]) []release.State {
 	var obsolete []release.State
 	last := !decided.Needed
 	for _, state := range bases {
-		if last || o.ManagesBase && state.Namespace != decided.Namespace {
+		forgotten := o.beingDeleted() && decided.BaseManager == nil && state.Namespace == o.Revision.Spec.Namespace &&
+			state.Namespace != decided.Namespace && !named.Has(state.Namespace)
+		if last || forgotten || o.ManagesBase && state.Namespace != decided.Namespace {
 			obsolete = append(obsolete, state)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/revision/helm/release"
@@ -108,6 +109,7 @@ func TestObsoleteReleases(t *testing.T) {
 		deleting               bool
 		decided                shared
 		bases, validators      []release.State
+		named                  []string
 		want                   int
 	}{
 		"all is where it belongs":   {managesBase: true, isDefault: true, decided: shared{Needed: true, BaseManager: a, Namespace: "istio-system", Default: a}, bases: []release.State{here}, validators: []release.State{here}},
@@ -120,6 +122,9 @@ func TestObsoleteReleases(t *testing.T) {
 		"where it is stays where it is, whoever manages the base":          {managesBase: true, decided: shared{Needed: true, BaseManager: a, Namespace: "before"}, bases: []release.State{there}},
 		"one to go takes the validator of its namespace along":             {deleting: true, decided: shared{Needed: true, BaseManager: a, Namespace: "before"}, bases: []release.State{here}, validators: []release.State{here, there}, want: 1},
 		"also when the default is elsewhere by now":                        {deleting: true, decided: shared{Needed: true, BaseManager: a, Namespace: "before", Default: elsewhere}, bases: []release.State{here}, validators: []release.State{here, there}, want: 1},
+		"the last of a namespace takes along what no other can install":    {deleting: true, decided: shared{Needed: true, Namespace: "before"}, bases: []release.State{here, there}, want: 1},
+		"not if CRDs say where it is":                                      {deleting: true, decided: shared{Needed: true, Namespace: "before"}, bases: []release.State{here}, named: []string{"istio-system"}},
+		"not as long as there is another one":                              {deleting: true, decided: shared{Needed: true, Namespace: "istio-system"}, bases: []release.State{here}},
 		"the last to go takes all along":                                   {bases: []release.State{here}, validators: []release.State{here}, want: 2},
 	}
 	for name, c := range cases {
@@ -129,7 +134,7 @@ func TestObsoleteReleases(t *testing.T) {
 				revision = revision.deleting()
 			}
 			o := &Observed{Revision: revision.IstioRevision, ManagesBase: c.managesBase, IsDefault: c.isDefault}
-			if got := obsoleteReleases(o, c.decided, c.bases, c.validators); len(got) != c.want {
+			if got := obsoleteReleases(o, c.decided, c.bases, c.validators, sets.New(c.named...)); len(got) != c.want {
 				t.Errorf("got %v, want %d", got, c.want)
 			}
 		})

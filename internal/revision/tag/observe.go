@@ -120,6 +120,16 @@ func (r *reconciler) observeRelease(ctx context.Context, o *Observed) error {
 	if err != nil {
 		return err
 	}
+	if namespace := o.Tag.Status.IstiodNamespace; namespace != "" {
+		// An uninstall that was interrupted may have left the record, and neither a webhook nor a revision says that it counts.
+		reported, err := r.Releases.State(ctx, namespace, name)
+		if err != nil {
+			return err
+		}
+		if reported.Exists {
+			left = append(left, reported)
+		}
+	}
 	for _, state := range left {
 		if !slices.ContainsFunc(states, func(s release.State) bool { return s.Namespace == state.Namespace }) {
 			states = append(states, state)

@@ -73,9 +73,17 @@ func (k *ReleaseClient) Observe(ctx context.Context, wanted release.Spec) (Relea
 	if err != nil {
 		return r, err
 	}
+	wanted.Replaces = map[string]types.UID{}
 	for _, state := range all {
-		if state.Namespace != wanted.Namespace {
-			wanted.Replaces = append(wanted.Replaces, state.Namespace)
+		if state.Namespace == wanted.Namespace {
+			continue
+		}
+		uid, err := k.objects.namespaceUID(ctx, state.Namespace)
+		if err != nil {
+			return r, err
+		}
+		if uid != "" {
+			wanted.Replaces[state.Namespace] = uid
 		}
 	}
 	if r.State, err = k.State(ctx, wanted.Namespace, wanted.Name); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -31,11 +32,13 @@ func (o *Objects) Releases(ctx context.Context, name string) ([]release.State, e
 		return nil, err
 	}
 	if !trusted.HasAll(namespacesOf(all)...) {
-		named, err := o.namespacesInObjects(ctx, name)
+		named, err := o.NamespacesInObjects(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		trusted = withReplaced(trusted.Union(named), all)
+		if trusted, err = o.withReplaced(ctx, trusted.Union(named), all); err != nil {
+			return nil, err
+		}
 	}
 	latest := map[string]release.State{}
 	for i := range all {
@@ -78,8 +81,8 @@ func (o *Objects) namespacesOfRevisions(ctx context.Context) (sets.Set[string], 
 	return namespaces, nil
 }
 
-// namespacesInObjects are those that the cluster-scoped objects of a release are annotated with.
-func (o *Objects) namespacesInObjects(ctx context.Context, name string) (sets.Set[string], error) {
+// NamespacesInObjects are those that the cluster-scoped objects of a release are annotated with.
+func (o *Objects) NamespacesInObjects(ctx context.Context, name string) (sets.Set[string], error) {
 	namespaces := sets.Set[string]{}
 	for _, kind := range o.clusterScoped {
 		list := &metav1.PartialObjectMetadataList{}
@@ -97,15 +100,34 @@ func (o *Objects) namespacesInObjects(ctx context.Context, name string) (sets.Se
 }
 
 // withReplaced adds the namespaces that trusted records replace. Objects that a release takes over no longer name the one that
-// they are from, which still has to be uninstalled.
-func withReplaced(trusted sets.Set[string], records []metav1.PartialObjectMetadata) sets.Set[string] {
+// they are from, which still has to be uninstalled. A namespace that was created since is somebody else's.
+func (o *Objects) withReplaced(ctx context.Context, trusted sets.Set[string], records []metav1.PartialObjectMetadata) (sets.Set[string], error) {
 	for known := -1; known < trusted.Len(); {
 		known = trusted.Len()
 		for i := range records {
-			if trusted.Has(records[i].Namespace) {
-				trusted.Insert(release.ReplacedBy(&records[i])...)
+			if !trusted.Has(records[i].Namespace) {
+				continue
+			}
+			for namespace, uid := range release.ReplacedBy(&records[i]) {
+				is, err := o.namespaceUID(ctx, namespace)
+				if err != nil {
+					return nil, err
+				}
+				// Earlier versions have not recorded which namespace of that name it was.
+				if is != "" && (uid == is || uid == "") {
+					trusted.Insert(namespace)
+				}
 			}
 		}
 	}
-	return trusted
+	return trusted, nil
+}
+
+// namespaceUID is empty if there is no such namespace.
+func (o *Objects) namespaceUID(ctx context.Context, name string) (types.UID, error) {
+	namespace, err := o.get(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), client.ObjectKey{Name: name})
+	if err != nil || namespace == nil {
+		return "", err
+	}
+	return namespace.UID, nil
 }

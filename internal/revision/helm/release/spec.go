@@ -42,9 +42,9 @@ type Spec struct {
 	Only func(template string) bool
 	// TakeOwnership adopts objects of another release or without an owner.
 	TakeOwnership bool
-	// Replaces are the namespaces of releases of the same name, which are uninstalled when this one is installed. They are
-	// recorded, and nothing else depends on them.
-	Replaces []string
+	// Replaces are the namespaces, by name, of releases of the same name, which are uninstalled when this one is installed. They
+	// are recorded, and nothing else depends on them.
+	Replaces map[string]types.UID
 }
 
 // Templates picks those that begin with a prefix, helpers, and the templates by which Istio's charts set values.
@@ -149,18 +149,18 @@ func (s Spec) labels() map[string]string {
 	if s.Owner != nil {
 		labels[v1.LabelOwner] = OwnerLabel(s.Owner)
 	}
-	for _, namespace := range s.Replaces {
-		labels[v1.LabelReplacesPrefix+namespace] = ""
+	for namespace, uid := range s.Replaces {
+		labels[v1.LabelReplacesPrefix+namespace] = string(uid)
 	}
 	return labels
 }
 
 // ReplacedBy are the namespaces of the releases that a recorded one replaces.
-func ReplacedBy(record metav1.Object) []string {
-	var namespaces []string
-	for label := range record.GetLabels() {
+func ReplacedBy(record metav1.Object) map[string]types.UID {
+	namespaces := map[string]types.UID{}
+	for label, uid := range record.GetLabels() {
 		if namespace, ok := strings.CutPrefix(label, v1.LabelReplacesPrefix); ok {
-			namespaces = append(namespaces, namespace)
+			namespaces[namespace] = types.UID(uid)
 		}
 	}
 	return namespaces

@@ -1,13 +1,14 @@
 package release
 
 import (
-	"slices"
+	"maps"
 	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/fairlead/fairlead/internal/revision/helm/charts"
@@ -40,7 +41,7 @@ func TestFingerprint(t *testing.T) {
 		"a number that is read in another way": func(s *Spec) {
 			s.Values = map[string]any{"pilot": map[string]any{"env": map[string]any{"C": "d", "A": "b"}, "cpu": float64(1)}}
 		},
-		"releases that it replaces":             func(s *Spec) { s.Replaces = []string{"before"} },
+		"releases that it replaces":             func(s *Spec) { s.Replaces = map[string]types.UID{"before": "1"} },
 		"whether to take over what others have": func(s *Spec) { s.TakeOwnership = true },
 		"how the owner is held":                 func(s *Spec) { s.Owner.BlockOwnerDeletion = new(bool) },
 		"the version, said twice":               func(s *Spec) { s.ChartVersion = "1.2.3" },
@@ -103,11 +104,9 @@ func TestOwnerLabel(t *testing.T) {
 
 // Whoever reads the records finds the namespaces again, which cluster-scoped objects no longer name once they are taken over.
 func TestReplacedBy(t *testing.T) {
-	spec := Spec{Name: "base", Namespace: "now", Chart: makeChart("sha256:1", nil), Replaces: []string{"before", "long-before"}}
+	spec := Spec{Name: "base", Namespace: "now", Chart: makeChart("sha256:1", nil), Replaces: map[string]types.UID{"before": "1", "long-before": "2"}}
 	record := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: spec.labels()}}
-	got := ReplacedBy(record)
-	slices.Sort(got)
-	if !slices.Equal(got, spec.Replaces) {
+	if got := ReplacedBy(record); !maps.Equal(got, spec.Replaces) {
 		t.Errorf("the record replaces those in %q, want %q", got, spec.Replaces)
 	}
 	for label, value := range spec.labels() {
