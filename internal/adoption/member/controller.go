@@ -36,7 +36,7 @@ func Setup(mgr ctrl.Manager, m *Clients, onReconnect func(cluster string), enque
 	enqueued := kube.NewEnqueuer()
 	m.Rechecks.OnFinished = func(cluster string) { enqueued.Enqueue(client.ObjectKey{Name: cluster}) }
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-cluster").
-		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
+		WithOptions(options()).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(model.SpecChanged)).
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
 		Watches(&policyv1alpha1.PropagationPolicy{}, allClusters(mgr.GetClient()), builder.WithPredicates(roomRequested)).
@@ -51,6 +51,10 @@ func Setup(mgr ctrl.Manager, m *Clients, onReconnect func(cluster string), enque
 		return fmt.Errorf("watch Clusters: %w", err)
 	}
 	return nil
+}
+
+func options() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: model.MaxClusters, RateLimiter: kube.RateLimiter[reconcile.Request]()}
 }
 
 // allClusters enqueues every Cluster.

@@ -3,10 +3,13 @@ package member
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -15,11 +18,17 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	"github.com/fairlead/fairlead/internal/adoption/adoptiontest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // unresponsive is the transport to a cluster that accepts connections and answers only what it is asked at some paths. A request
@@ -46,6 +55,69 @@ func (u *unresponsive) RoundTrip(request *http.Request) (*http.Response, error) 
 func (u *unresponsive) wrap(base http.RoundTripper) http.RoundTripper {
 	u.base = base
 	return u
+}
+
+// stalling is the transport to clusters that accept connections, of which those at some hosts do not answer before they are released.
+type stalling struct {
+	base     http.RoundTripper
+	hosts    []string
+	released chan struct{}
+}
+
+func (s *stalling) RoundTrip(request *http.Request) (*http.Response, error) {
+	if slices.Contains(s.hosts, request.URL.Host) {
+		<-s.released
+		return nil, errors.New("released")
+	}
+	return s.base.RoundTrip(request)
+}
+
+// However many clusters do not answer, one that does is ready before any of their requests has ended.
+func TestStalledClustersHoldUpNoOther(t *testing.T) {
+	s := &stalling{released: make(chan struct{})}
+	var others []client.Object
+	queued := make(chan event.GenericEvent, 32)
+	for i := range 20 {
+		cluster, secret, namespace := joinedAsWest(fmt.Sprintf("https://stalled-%d", i), nil)
+		name := fmt.Sprintf("stalled-%d", i)
+		cluster.Name, cluster.Spec.SecretRef.Name, secret.Name, namespace.Name = name, name, name, model.ExecutionNamespace(name)
+		others, s.hosts = append(others, cluster, secret, namespace), append(s.hosts, name)
+		queued <- event.GenericEvent{Object: cluster}
+	}
+	o := newOperator(t, nil, others...)
+	o.members.WrapTransport = func(base http.RoundTripper) http.RoundTripper {
+		return &stalling{base: base, hosts: s.hosts, released: s.released}
+	}
+	queued <- event.GenericEvent{Object: o.cluster(t)}
+
+	checked := make(chan string, len(s.hosts)+1)
+	with := options()
+	with.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		result, err := o.Reconcile(ctx, request)
+		checked <- request.Name
+		return result, err
+	})
+	c, err := controller.NewUnmanaged("stalled-clusters", with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Watch(source.Channel(queued, &handler.EnqueueRequestForObject{})); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = c.Start(ctx) })
+	select {
+	case first := <-checked:
+		if first != "west" || !meta.IsStatusConditionTrue(o.cluster(t).Status.Conditions, clusterv1alpha1.ConditionReady) {
+			t.Errorf("%s is checked, and west says %v", first, o.cluster(t).Status.Conditions)
+		}
+	case <-time.After(wait.Deadline()):
+		t.Error("it waits for clusters that do not answer")
+	}
+	cancel()
+	close(s.released)
+	running.Wait()
 }
 
 // Every request that a connection is made with has a deadline, and the Cluster says which was not answered.
