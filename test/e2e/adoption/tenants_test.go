@@ -146,6 +146,48 @@ func TestStoryTenant(t *testing.T) {
 	})
 }
 
+// Who has the operator's token writes Secrets of clusters on the hub, and no others: they could be tokens of any ServiceAccount.
+func TestThiefWritesSecrets(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	config := s.hub.Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:fairlead-system:fairlead"}
+	thief, err := client.New(config, client.Options{Scheme: s.hub.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "token", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}}, Type: corev1.SecretTypeServiceAccountToken,
+	}
+	there := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "there"}}
+	s.create(t, s.hub, there)
+	for _, namespace := range []string{s.namespace, "default", metav1.NamespaceSystem} {
+		stolen := token.DeepCopy()
+		stolen.Namespace = namespace
+		// The API server reads admission policies from a cache.
+		wait.Until(t, func(ctx context.Context) error {
+			if err := thief.Create(ctx, stolen.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "may not create Secrets in namespace "+namespace) {
+				return fmt.Errorf("created in %s: %w", namespace, err)
+			}
+			return nil
+		})
+	}
+	changed := there.DeepCopy()
+	changed.StringData = map[string]string{"password": "known"}
+	if err := thief.Update(t.Context(), changed, client.DryRunAll); !apierrors.IsForbidden(err) {
+		t.Errorf("updated: %v", err)
+	}
+	if err := thief.Delete(t.Context(), there, client.DryRunAll); !apierrors.IsForbidden(err) {
+		t.Errorf("deleted: %v", err)
+	}
+	for _, namespace := range []string{"karmada-cluster", "karmada-es-" + member1} {
+		own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.namespace}}
+		if err := thief.Create(t.Context(), own, client.DryRunAll); err != nil {
+			t.Errorf("in %s: %v", namespace, err)
+		}
+	}
+}
+
 // mayRead lets the operator read one more kind of the RBAC of the hub.
 func (s *stage) mayRead(t testing.TB, resource string) {
 	t.Helper()

@@ -14,7 +14,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
@@ -107,6 +109,48 @@ func TestChartRestrictsWritesOfBindings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if rendered(t, values).has("ValidatingAdmissionPolicy") {
 				t.Error("the policy is still there")
+			}
+		})
+	}
+}
+
+// Where no other passage writes Secrets, the operator writes those of clusters only.
+func TestChartRestrictsSecretsOfTheOperator(t *testing.T) {
+	const name = "secrets.fairlead.fairlead-system.adoption.fairlead.dev"
+	for text, c := range map[string]struct {
+		passages   []any
+		restricted bool
+		want       bool
+	}{
+		"adoption alone":            {[]any{"adoption"}, true, true},
+		"adoption and a mesh":       {[]any{"meshservice", "adoption"}, true, true},
+		"switched off":              {[]any{"adoption"}, false, false},
+		"with all passages":         {[]any{}, true, false},
+		"with Helm's records":       {[]any{"adoption", "revision"}, true, false},
+		"with those of a backend":   {[]any{"adoption", "rollout"}, true, false},
+		"without adoption":          {[]any{"meshservice"}, true, false},
+		"nor with the other writer": {[]any{"rollout"}, true, false},
+	} {
+		t.Run(text, func(t *testing.T) {
+			r := rendered(t, map[string]any{"passages": c.passages, "adoption": map[string]any{"restrictWrites": c.restricted}})
+			there := slices.ContainsFunc(r.Objects, func(o *unstructured.Unstructured) bool { return o.GetName() == name })
+			if there != c.want {
+				t.Fatalf("the policy is there: %t", there)
+			}
+			if !there {
+				return
+			}
+			var policy admissionv1.ValidatingAdmissionPolicy
+			var binding admissionv1.ValidatingAdmissionPolicyBinding
+			r.find(t, "ValidatingAdmissionPolicy", name, &policy)
+			r.find(t, "ValidatingAdmissionPolicyBinding", name, &binding)
+			if binding.Spec.PolicyName != policy.Name || !slices.Equal(binding.Spec.ValidationActions, []admissionv1.ValidationAction{admissionv1.Deny}) {
+				t.Errorf("bound as %+v", binding.Spec)
+			}
+			for _, namespace := range []string{model.SecretNamespace, model.ExecutionPrefix} {
+				if expression := policy.Spec.Validations[0].Expression; !strings.Contains(expression, "'"+namespace+"'") {
+					t.Errorf("%s is not admitted: %s", namespace, expression)
+				}
 			}
 		})
 	}
