@@ -26,7 +26,7 @@ export GOFLAGS
 
 # There is memory enough to collect garbage more rarely, which takes a tenth off what compilers and clusters need of the
 # processor.
-build localkube programs unit test e2e e2e-full one race race-unit flake lint alerts verify release: export GOGC ?= 400
+build localkube programs unit test e2e e2e-full one race race-unit flake lint alerts verify release publish: export GOGC ?= 400
 
 # Each has a folder in internal/, and a role of its own in the chart.
 PASSAGES := revision adoption rollout meshservice
@@ -234,7 +234,16 @@ IMAGE ?= fairlead
 
 .PHONY: release
 release: ## Fill dist/: make release VERSION=v0.1.0 [IMAGE=REGISTRY/fairlead] [COSIGN_KEY=cosign.key]
-	@go -C hack/release run . -version "$(VERSION)" -root $(CURDIR) -dist $(CURDIR)/dist -tags $(TAGS) -image "$(IMAGE)" $(if $(PLATFORMS),-platforms $(PLATFORMS))
+	@go -C hack/release run . -version "$(VERSION)" -root $(CURDIR) -dist $(CURDIR)/dist -tags $(TAGS) -image "$(IMAGE)" \
+		$(if $(PLATFORMS),-platforms $(PLATFORMS)) $(if $(DOWNLOADS),-downloads $(DOWNLOADS))
+
+CRANE_AND_HELM := go -C test/install/tools tool
+
+.PHONY: publish
+publish: ## Push image and chart of dist/ to the registry of IMAGE, and draft a release on GitHub with the files of dist/ (needs gh)
+	$(CRANE_AND_HELM) crane push $(CURDIR)/dist/image "$(IMAGE):$(VERSION:v%=%)"
+	$(CRANE_AND_HELM) helm push $(CURDIR)/dist/fairlead-$(VERSION:v%=%).tgz "oci://$(patsubst %/,%,$(dir $(IMAGE)))/charts"
+	find dist -maxdepth 1 -type f | sort | xargs gh release create "$(VERSION)" --verify-tag --draft --title "Fairlead $(VERSION)" --notes "See CHANGELOG.md."
 
 .PHONY: clean
 clean: ## Delete what was built

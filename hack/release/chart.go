@@ -88,15 +88,18 @@ func (r release) writeInstallManifest(packaged *chart.Chart) error {
 	if err != nil {
 		return fmt.Errorf("render the chart: %w", err)
 	}
+	image := packaged.Values["image"].(map[string]any)
 	text := fmt.Sprintf(`# Fairlead %s, for clusters without Helm:
 #
 #   kubectl apply --server-side -f install.yaml
+#
+# Nodes pull the image %s@%s.
 ---
 apiVersion: v1
 kind: Namespace
 metadata:
   name: %s
 %s
-`, r.version, installNamespace, strings.TrimSpace(rendered.(*releasev1.Release).Manifest))
+`, r.version, image["repository"], image["digest"], installNamespace, strings.TrimSpace(rendered.(*releasev1.Release).Manifest))
 	return os.WriteFile(r.path("install.yaml"), []byte(text), 0o644)
 }

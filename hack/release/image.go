@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 
@@ -31,8 +32,8 @@ type writtenImage struct {
 	platforms map[platform]string
 }
 
-// writeImage writes the image of all platforms as an OCI layout, whose digest the chart pins, and for each platform a tarball
-// that `docker load` and `crane push` take.
+// writeImage writes the image of all platforms, whose digest the chart pins, as an OCI layout and as a tarball of it, and for each
+// platform a tarball that every `docker load` takes.
 func (r release) writeImage(built programs) (writtenImage, error) {
 	written := writtenImage{platforms: map[platform]string{}}
 	system, err := systemLayer(built.zones, r)
@@ -71,7 +72,45 @@ func (r release) writeImage(built programs) (writtenImage, error) {
 	if err != nil {
 		return written, err
 	}
-	return written, directory.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.version.number()}))
+	// Skopeo finds an image by its tag, and containerd, which Docker loads images with, takes the name from an annotation of its own.
+	err = directory.AppendIndex(index, layout.WithAnnotations(map[string]string{
+		"org.opencontainers.image.ref.name": r.version.number(),
+		"io.containerd.image.name":          "docker.io/library/" + tag.String(),
+	}))
+	if err != nil {
+		return written, err
+	}
+	return written, r.writeLayoutTarball()
+}
+
+// writeLayoutTarball packs the OCI layout into one file, which can be downloaded.
+func (r release) writeLayoutTarball() error {
+	source := os.DirFS(r.path("image"))
+	var entries []entry
+	err := fs.WalkDir(source, ".", func(name string, file fs.DirEntry, err error) error {
+		switch {
+		case err != nil || name == ".":
+			return err
+		case file.IsDir():
+			entries = append(entries, entry{name: name + "/", mode: 0o755})
+			return nil
+		}
+		content, err := fs.ReadFile(source, name)
+		entries = append(entries, entry{name: name, mode: 0o644, content: content})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read the OCI layout: %w", err)
+	}
+	packed, err := os.Create(r.path(r.name("image") + ".tar"))
+	if err != nil {
+		return err
+	}
+	defer packed.Close()
+	if err := writeTar(packed, entries, r.source.time); err != nil {
+		return fmt.Errorf("write the tarball of the OCI layout: %w", err)
+	}
+	return packed.Close()
 }
 
 func (r release) image(p platform, system v1.Layer, binary string) (v1.Image, error) {

@@ -76,6 +76,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "released %s (commit %s) in %s: %s\n", r.version, r.source.commit, time.Since(began).Round(time.Second), r.dist)
+	fmt.Fprintf(out, "next: crane push dist/image %s:%s, which is the image that the chart and install.yaml name\n", r.repository, r.version.number())
+	if !strings.Contains(r.repository, "/") {
+		fmt.Fprintln(out, "IMAGE names no registry: repeat it with IMAGE=REGISTRY/fairlead, or set image.repository when you install the chart")
+	}
 	return nil
 }
 

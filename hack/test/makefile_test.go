@@ -3,8 +3,12 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // To make, `$|` is a variable.
@@ -23,6 +27,75 @@ func TestMakePassesTheRegularExpression(t *testing.T) {
 		}
 		if want := "-run '" + run + "' ./some/package"; !strings.Contains(string(printed), want) {
 			t.Errorf("make %s does not pass %s:\n%s", target, want, printed)
+		}
+	}
+}
+
+// A registry takes the image with the digest that the chart pins only from the layout, and an asset of a release is a file.
+func TestMakePublishes(t *testing.T) {
+	command := exec.Command("make", "-n", "publish", "VERSION=v0.1.0", "IMAGE=registry.test/harbour/fairlead")
+	command.Dir = "../.."
+	printed, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	for _, want := range []string{
+		`/dist/image "registry.test/harbour/fairlead:0.1.0"`,
+		`/dist/fairlead-0.1.0.tgz "oci://registry.test/harbour/charts"`,
+		`find dist -maxdepth 1 -type f | sort | xargs gh release create "v0.1.0" --verify-tag --draft `,
+	} {
+		if !strings.Contains(string(printed), want) {
+			t.Errorf("make publish does not say %s:\n%s", want, printed)
+		}
+	}
+}
+
+// Workflows hold no logic: what they run, everybody can run.
+func TestWorkflowsCallMakeTargets(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../../.github/workflows/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no workflows: %v", err)
+	}
+	called := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var workflow struct {
+			Jobs map[string]struct {
+				Strategy struct{ Matrix struct{ Target []string } }
+				Steps    []struct{ Run string }
+			}
+		}
+		if err := yaml.Unmarshal(text, &workflow); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, job := range workflow.Jobs {
+			for _, step := range job.Steps {
+				if step.Run == "" {
+					continue
+				}
+				targets := job.Strategy.Matrix.Target
+				if step.Run != "make ${{ matrix.target }}" {
+					targets = []string{strings.TrimPrefix(step.Run, "make ")}
+				}
+				for _, target := range targets {
+					called[target] = true
+					if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:`).Match(makefile) {
+						t.Errorf("%s runs %q, and %q is no target", file, step.Run, target)
+					}
+				}
+			}
+		}
+	}
+	for _, target := range []string{"test", "lint", "verify", "alerts", "e2e", "e2e-full", "race", "release", "publish"} {
+		if !called[target] {
+			t.Errorf("no workflow calls make %s", target)
 		}
 	}
 }
