@@ -63,9 +63,12 @@ type Operator struct {
 	ChartSource     string
 	// Passages that it runs, and those that it takes over from others.
 	Passages, TakesOver []string
-	// Lacking are what its ServiceAccount may not do.
-	Lacking []string
-	Asked   int
+	// OtherVersion is that of the chart, if it is not the one of this fairlead.
+	OtherVersion string
+	// ServiceAccount with its namespace, and what it may not do of the permissions asked for.
+	ServiceAccount string
+	Lacking        []string
+	Asked          int
 }
 
 // Foreign is another system as it was observed.
@@ -179,11 +182,10 @@ func judgeCRDs(f Facts, pre bool) []Line {
 	if installed == 0 && !pre {
 		return []Line{{Check: "crds", State: Failed, Message: "no CRD of Fairlead is installed", Action: "start the operator, or run `fairlead crds install`"}}
 	}
-	message := fmt.Sprintf("%d CRDs of Fairlead, all of this version", installed)
 	if installed == 0 {
-		message = "no CRD of Fairlead is installed yet"
+		return []Line{{Check: "crds", State: OK, Message: "no CRD of Fairlead is installed yet"}}
 	}
-	return []Line{{Check: "crds", State: OK, Message: message}}
+	return []Line{{Check: "crds", State: OK, Message: fmt.Sprintf("%d CRDs of Fairlead, all of this version", installed)}}
 }
 
 func judgeForeign(other Foreign, now time.Time) Line {
@@ -204,16 +206,32 @@ func judgeForeign(other Foreign, now time.Time) Line {
 	return line
 }
 
+// maxWebhooks is how many webhooks of a configuration are named, and how many causes.
+const maxWebhooks = 3
+
 // judgeAdmission has a line for each configuration by which writes are refused.
 func judgeAdmission(f Facts) []Line {
 	var lines []Line
 	for _, a := range f.Admission {
-		lines = append(lines, Line{
-			Check: "admission", State: Warning,
-			Message: fmt.Sprintf("%s %s has failurePolicy Fail, and is not served: %s. Writes of %s are refused", a.Kind, a.Name, a.Why, strings.Join(a.Resources, ", ")),
-			Action: fmt.Sprintf("start the controller that serves the webhook or, if the controller was stopped for good, `kubectl delete %s %s`: see docs/moving/README.md",
-				strings.ToLower(a.Kind), a.Name),
-		})
+		var why []string
+		for _, cause := range a.NotServed {
+			why = append(why, fmt.Sprintf("%s (%s)", cause.Why, bounded(cause.Webhooks, maxWebhooks, ", ")))
+		}
+		if len(why) > 0 {
+			lines = append(lines, Line{
+				Check: "admission", State: Warning,
+				Message: fmt.Sprintf("%s %s has failurePolicy Fail, and is not served: %s. Writes of %s are refused", a.Kind, a.Name, bounded(why, maxWebhooks, "; "), strings.Join(a.Resources, ", ")),
+				Action: fmt.Sprintf("start the controller that serves the webhook or, if the controller was stopped for good, `kubectl delete %s %s`: see docs/moving/README.md",
+					strings.ToLower(a.Kind), a.Name),
+			})
+		}
+		if len(a.NotTried) > 0 {
+			lines = append(lines, Line{
+				Check: "admission", State: Unknown,
+				Message: fmt.Sprintf("%s %s has failurePolicy Fail and a URL: whether the API server reaches it is not known, as there is no object to try an update of (%s)",
+					a.Kind, a.Name, bounded(a.NotTried, maxWebhooks, ", ")),
+			})
+		}
 	}
 	if why, unknown := f.Unknown["admission"]; unknown {
 		lines = append(lines, Line{Check: "admission", State: Unknown, Message: why})
@@ -234,16 +252,8 @@ func judgeOperators(f Facts) []Line {
 		if o.Ready < o.Wanted || o.Wanted == 0 {
 			line.State, line.Action = Failed, fmt.Sprintf("kubectl -n %s describe deployment %s", o.Namespace, o.Name)
 		}
-		permissions := Line{Check: "operator", State: OK, Message: fmt.Sprintf("its ServiceAccount has the %d permissions asked for", o.Asked)}
-		switch {
-		case o.Asked == 0:
-			permissions.State, permissions.Message = Unknown, "you may not create SubjectAccessReviews, which tell what the operator may do"
-		case len(o.Lacking) > 0:
-			permissions.State, permissions.Message = Failed, "its ServiceAccount may not "+strings.Join(o.Lacking, ", ")
-			permissions.Action = "upgrade the chart, which grants what its version needs"
-		}
-		source := Line{Check: "charts", State: OK, Message: "Istio's charts come from " + cmp.Or(o.ChartSource, "Istio's own release charts")}
-		lines = append(lines, line, permissions, source)
+		lines = append(lines, line, judgeServiceAccount(o, f.Unknown["permissions of the operator"]),
+			Line{Check: "charts", State: OK, Message: "Istio's charts come from " + cmp.Or(o.ChartSource, "Istio's own release charts")})
 	}
 	leads := 0
 	line := Line{Check: "leaders", State: OK}
@@ -263,6 +273,25 @@ func judgeOperators(f Facts) []Line {
 		}
 	}
 	return append(lines, line)
+}
+
+// maxLacking is how many permissions are named.
+const maxLacking = 5
+
+// judgeServiceAccount compares what an operator may do with what the chart of this version grants.
+func judgeServiceAccount(o Operator, unknown string) Line {
+	line := Line{Check: "operator", State: OK, Message: fmt.Sprintf("ServiceAccount %s has all %d permissions that the chart grants", o.ServiceAccount, o.Asked)}
+	switch {
+	case unknown != "":
+		line.State, line.Message = Unknown, "what ServiceAccount "+o.ServiceAccount+" may do is not known: "+unknown
+	case len(o.Lacking) > 0:
+		line.State, line.Action = Failed, "upgrade the chart, which grants what its version needs"
+		line.Message = fmt.Sprintf("ServiceAccount %s lacks %d of %d permissions: %s", o.ServiceAccount, len(o.Lacking), o.Asked, bounded(o.Lacking, maxLacking, ", "))
+		if o.OtherVersion != "" { // which may need less
+			line.State, line.Action = Warning, "use the fairlead of version "+o.OtherVersion+", as the operator, or upgrade the chart"
+		}
+	}
+	return line
 }
 
 func judgeWebhook(f Facts, now time.Time) Line {

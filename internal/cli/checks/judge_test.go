@@ -17,7 +17,7 @@ var now = time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
 func fine() Facts {
 	return Facts{
 		Kubernetes: "v1.37.1",
-		Operators:  []Operator{{Namespace: "fairlead-system", Name: "fairlead", Wanted: 2, Ready: 2, Asked: 5}},
+		Operators:  []Operator{{Namespace: "fairlead-system", Name: "fairlead", Wanted: 2, Ready: 2, ServiceAccount: "fairlead-system/fairlead", Asked: 50}},
 		Leaders:    []versions.Operator{{Leader: "fairlead-0", Passages: []string{"revision", "rollout"}}},
 		CRDs:       versions.CRDs{Schemas: []crds.Schema{{Name: "istios.sailoperator.io", State: crds.SchemaSame}}},
 		Foreign:    []Foreign{{System: foreign.Of("revision")}},
@@ -55,12 +55,24 @@ func TestJudge(t *testing.T) {
 			f.Foreign[0].Observed.Unknown = []foreign.Unknown{{Kind: "Lease", Cause: foreign.Forbidden, Err: "no"}}
 		}, "passage revision", Unknown, "Lease: no", ""},
 		"a webhook of others": {func(f *Facts) {
-			f.Admission = []Admission{{Kind: "ValidatingWebhookConfiguration", Name: "theirs", Resources: []string{"meshes.kuma.io", "pods"}, Why: "Service a/b has no ready endpoint"}}
-		}, "admission", Warning, "Service a/b has no ready endpoint. Writes of meshes.kuma.io, pods are refused", "kubectl delete validatingwebhookconfiguration theirs"},
-		"webhooks not read":     {func(f *Facts) { f.Unknown["admission"] = "you may not list" }, "admission", Unknown, "you may not list", ""},
-		"pods not ready":        {func(f *Facts) { f.Operators[0].Ready = 0 }, "operator", Failed, "0 of 2", "kubectl -n fairlead-system"},
-		"the operator's role":   {func(f *Facts) { f.Operators[0].Lacking = []string{"list deployments.apps"} }, "operator", Failed, "list deployments.apps", "upgrade the chart"},
-		"its role is not known": {func(f *Facts) { f.Operators[0].Asked = 0 }, "operator", Unknown, "SubjectAccessReviews", ""},
+			f.Admission = []Admission{{Kind: "ValidatingWebhookConfiguration", Name: "theirs", Resources: []string{"meshes.kuma.io", "pods"}, NotServed: []NotServed{
+				{Why: "Service a/b has no ready endpoint", Webhooks: []string{"v", "w", "x", "y", "z"}}, {Why: "Service a/c does not exist", Webhooks: []string{"u"}},
+			}}}
+		}, "admission", Warning, "theirs has failurePolicy Fail, and is not served: Service a/b has no ready endpoint (v, w, x, and 2 more); Service a/c does not exist (u). Writes of meshes.kuma.io, pods are refused", "kubectl delete validatingwebhookconfiguration theirs"},
+		"a webhook of others at a URL": {func(f *Facts) {
+			f.Admission = []Admission{{Kind: "ValidatingWebhookConfiguration", Name: "theirs", NotTried: []string{"v"}}}
+		}, "admission", Unknown, "theirs has failurePolicy Fail and a URL: whether the API server reaches it is not known, as there is no object to try an update of (v)", ""},
+		"webhooks not read": {func(f *Facts) { f.Unknown["admission"] = "you may not list" }, "admission", Unknown, "you may not list", ""},
+		"pods not ready":    {func(f *Facts) { f.Operators[0].Ready = 0 }, "operator", Failed, "0 of 2", "kubectl -n fairlead-system"},
+		"the operator's role": {func(f *Facts) {
+			f.Operators[0].Lacking = []string{"a", "b", "c", "d", "e", "f", "g"}
+		}, "operator", Failed, "ServiceAccount fairlead-system/fairlead lacks 7 of 50 permissions: a, b, c, d, e, and 2 more", "upgrade the chart"},
+		"the role of another version": {func(f *Facts) {
+			f.Operators[0].Lacking, f.Operators[0].OtherVersion = []string{"list leases"}, "0.2.0"
+		}, "operator", Warning, "lacks 1 of 50", "use the fairlead of version 0.2.0"},
+		"its role is not known": {func(f *Facts) {
+			f.Unknown["permissions of the operator"] = "you may not create subjectaccessreviews"
+		}, "operator", Unknown, "ServiceAccount fairlead-system/fairlead may do is not known: you may not", ""},
 		"no leader": {func(f *Facts) {
 			f.Leaders = []versions.Operator{{Absent: true, Unknown: "no operator leads a passage"}}
 		}, "leaders", Failed, "no operator leads", "helm install"},
@@ -102,7 +114,7 @@ func traces() []foreign.Object {
 func TestJudgeBefore(t *testing.T) {
 	f := Facts{Kubernetes: "v1.37.1", Lacking: []string{"create clusterroles.rbac.authorization.k8s.io"}, Foreign: []Foreign{{System: foreign.Of("rollout")}}}
 	lines := Judge(f, true, now)
-	if len(lines) != 5 || lines[1].State != Failed || lines[2].State != OK || lines[3].State != OK {
+	if len(lines) != 5 || lines[1].State != Failed || lines[2].Message != "no CRD of Fairlead is installed yet" || lines[2].State != OK || lines[3].State != OK {
 		t.Errorf("the lines are %+v", lines)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,26 +28,7 @@ import (
 	"github.com/fairlead/fairlead/internal/cli/versions"
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/internal/operator/foreign"
-)
-
-// access is a permission that is asked about.
-type access struct{ verb, group, resource string }
-
-func (a access) String() string {
-	return a.verb + " " + strings.TrimSuffix(a.resource+"."+a.group, ".")
-}
-
-// toInstall is what whoever installs the chart must be allowed, and toCheck what this command needs.
-var (
-	toInstall = []access{
-		{"create", "apps", "deployments"}, {"create", "", "serviceaccounts"}, {"create", "", "services"},
-		{"create", "rbac.authorization.k8s.io", "clusterroles"}, {"create", "rbac.authorization.k8s.io", "clusterrolebindings"},
-		{"bind", "rbac.authorization.k8s.io", "clusterroles"}, {"escalate", "rbac.authorization.k8s.io", "clusterroles"},
-		{"create", "admissionregistration.k8s.io", "validatingadmissionpolicies"},
-	}
-	toCheck = []access{
-		{"list", "apps", "deployments"}, {"list", "coordination.k8s.io", "leases"}, {"list", "apiextensions.k8s.io", "customresourcedefinitions"},
-	}
+	"github.com/fairlead/fairlead/internal/version"
 )
 
 // Observe reads the facts. What may not be read, or does not answer, is unknown.
@@ -67,11 +47,7 @@ func Observe(ctx context.Context, config *rest.Config, pre bool, now time.Time) 
 	if pre {
 		asked = append(slices.Clone(toCheck), toInstall...)
 	}
-	if f.Lacking, err = lacking(asked, func(a authorizationv1.ResourceAttributes) (bool, error) {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &a}}
-		review, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		return err == nil && review.Status.Allowed, err
-	}); err != nil {
+	if f.Lacking, err = callerLacks(ctx, clients, asked); err != nil {
 		return f, fmt.Errorf("find out what you may do: %w", err)
 	}
 	f.Leaders, f.CRDs = versions.Observe(ctx, config, now)
@@ -98,20 +74,6 @@ func Observe(ctx context.Context, config *rest.Config, pre bool, now time.Time) 
 	return f, f.observeWebhook(ctx, config, objects)
 }
 
-func lacking(asked []access, review func(authorizationv1.ResourceAttributes) (bool, error)) ([]string, error) {
-	var missing []string
-	for _, a := range asked {
-		allowed, err := review(authorizationv1.ResourceAttributes{Verb: a.verb, Group: a.group, Resource: a.resource})
-		if err != nil {
-			return nil, err
-		}
-		if !allowed {
-			missing = append(missing, a.String())
-		}
-	}
-	return missing, nil
-}
-
 // observeOperators finds those of the chart.
 func (f *Facts) observeOperators(ctx context.Context, clients kubernetes.Interface) {
 	list, err := clients.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: "helm.sh/chart"})
@@ -126,15 +88,16 @@ func (f *Facts) observeOperators(ctx context.Context, clients kubernetes.Interfa
 		}
 		o := Operator{Namespace: d.Namespace, Name: d.Name, Wanted: ptr.Deref(d.Spec.Replicas, 1), Ready: d.Status.ReadyReplicas,
 			ChartSource: flagOf(d, "chart-repository"), Passages: passagesOf(d), TakesOver: strings.Split(flagOf(d, "take-over"), ",")}
-		asked := neededBy(o.Passages)
-		user := "system:serviceaccount:" + d.Namespace + ":" + d.Spec.Template.Spec.ServiceAccountName
-		missing, err := lacking(asked, func(a authorizationv1.ResourceAttributes) (bool, error) {
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &a}}
-			review, err := clients.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-			return err == nil && review.Status.Allowed, err
-		})
+		if v := d.Labels["app.kubernetes.io/version"]; v != "" && "v"+v != version.Get().Version {
+			o.OtherVersion = v
+		}
+		o.ServiceAccount = d.Namespace + "/" + d.Spec.Template.Spec.ServiceAccountName
+		asked, err := neededBy(d)
 		if err == nil {
-			o.Lacking, o.Asked = missing, len(asked)
+			o.Lacking, err = userLacks(ctx, clients, "system:serviceaccount:"+strings.ReplaceAll(o.ServiceAccount, "/", ":"), asked)
+		}
+		if o.Asked = len(asked); err != nil {
+			f.Unknown["permissions of the operator"] = err.Error()
 		}
 		f.Operators = append(f.Operators, o)
 	}
@@ -150,20 +113,6 @@ func passagesOf(d *appsv1.Deployment) []string {
 		all = append(all, passage.Name)
 	}
 	return all
-}
-
-// neededBy are the kinds that the passages read.
-func neededBy(passages []string) []access {
-	asked := []access{{"list", "apps", "deployments"}}
-	for _, system := range foreign.Systems() {
-		if !slices.Contains(passages, system.Passage) {
-			continue
-		}
-		for _, kind := range system.Kinds {
-			asked = append(asked, access{"list", kind.Group, kind.Resource}, access{"watch", kind.Group, kind.Resource}, access{"patch", kind.Group, kind.Resource + "/status"})
-		}
-	}
-	return slices.DeleteFunc(asked, func(a access) bool { return a.resource == "dataplanes/status" })
 }
 
 func argumentsOf(d *appsv1.Deployment) []string {
