@@ -70,6 +70,7 @@ func TestInstallation(t *testing.T) {
 	before := w.objects(t)
 	w.installs(t)
 	w.fits(t, release1)
+	w.checks(t)
 	w.deploysShop(t)
 
 	w.starts(t, istio26, rev26, "cart")
@@ -84,6 +85,7 @@ func TestInstallation(t *testing.T) {
 	w.ends(t, rev26, rev27, "checkout", 3)
 
 	w.uninstalls(t, before)
+	w.installsWithoutHelm(t, release2)
 }
 
 func newWorld(t testing.TB, u *user) *world {
