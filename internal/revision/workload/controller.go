@@ -57,7 +57,7 @@ func Setup(mgr ctrl.Manager, consistent client.Client, workloadCache, usageCache
 		recorder:        mgr.GetEventRecorder("fairlead.dev/" + v1.PassageMigration),
 		now:             time.Now,
 		lastStatusWrite: map[string]time.Time{},
-		batches:         map[string]openBatches{},
+		batches:         map[string]reportedBatches{},
 		metrics:         newMetricsRecorder(),
 	}
 	r.writer.applied = r.recordAppliedEvents
@@ -98,8 +98,8 @@ type reconciler struct {
 	mu sync.Mutex
 	// lastStatusWrite is when the status of an Istio was last written.
 	lastStatusWrite map[string]time.Time
-	// batches has the batches of which workloads are awaited, by Istio.
-	batches map[string]openBatches
+	// batches has the batches that events have told of, by Istio.
+	batches map[string]reportedBatches
 	// tagRevisions has the revision of each tag when it was last observed.
 	tagRevisions map[types.UID]string
 }
@@ -223,7 +223,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		d = r.plan(ctx, o)
 	}
-	before := d
+	r.observeBatches(o, d)
 	applyErr := r.apply(ctx, o, d)
 	if len(d.Start)+len(d.endedMoves) > 0 {
 		o.Inventory = r.inventory.Snapshot()
@@ -231,7 +231,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		d = r.plan(ctx, o)
 	}
 	r.inventory.Await(o.Istio.Name, awaited(d.Wait))
-	r.recordBatchEvents(o, before, d)
 	r.metrics.observe(o.Istio.Name, d.Decision, reasonOf(migratedConditionOf(o, d.Decision), d.Decision))
 	r.recordUnstartedEvents(o, d.Plan.Failures())
 	r.recordTagEvents(o, d)

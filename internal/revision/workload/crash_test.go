@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -10,6 +12,8 @@ import (
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
+
+var batchEvent = regexp.MustCompile(`Batch(Started|Ended): batch \d+`)
 
 // TestCrashAtEveryWrite kills the operator after its k-th write, for every k of a migration of twelve workloads, and again
 // right after it came back. It must end where an undisturbed one ends, with nothing restarted twice and no failure
@@ -43,7 +47,10 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		Migrated int32
 		Failures []string
 		Reason   string
+		// Batches are the events of batches: each starts once, and ends once.
+		Batches []string
 	}
+	batches := map[*cluster][]string{}
 	endOf := func(c *cluster) end {
 		status := c.istio.Status.WorkloadMigration
 		e := end{
@@ -54,6 +61,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		for _, a := range c.apps {
 			e.Pods[a.key()] = a.runsOn()
 		}
+		e.Batches = batches[c]
 		for _, f := range status.Failures {
 			e.Failures = append(e.Failures, f.Name+": "+f.Reason)
 		}
@@ -62,6 +70,11 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	const never = 1 << 30
 	run := func(t *testing.T, downtime time.Duration, dies ...int) *cluster {
 		c := newCluster(t)
+		c.tell = func(format string, args ...any) {
+			if event := batchEvent.FindString(fmt.Sprintf(format, args...)); event != "" {
+				batches[c] = append(batches[c], event)
+			}
+		}
 		setup(c)
 		c.run(func() bool {
 			if len(dies) > 0 && c.writes == dies[0] {
@@ -76,6 +89,9 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	want := endOf(undisturbed)
 	if want.State != v1.WorkloadMigrationStateFailed || want.Total != 12 || want.Migrated != 11 || len(want.Failures) != 1 {
 		t.Fatalf("this is not the migration that is meant: %+v", want)
+	}
+	if len(want.Batches) < 8 {
+		t.Fatalf("events of batches: %v", want.Batches)
 	}
 	for what, n := range want.Restarts {
 		if n != 1 {

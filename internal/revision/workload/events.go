@@ -66,36 +66,64 @@ func describeMove(action passage.Action) string {
 	return "it was restarted"
 }
 
-// openBatches are the batches of one migration of which workloads are awaited.
-type openBatches struct {
+// reportedBatches are the batches of one migration that events have told of.
+type reportedBatches struct {
 	target string
 	run    time.Time
-	open   map[int]bool
+	// started are those that have started, open those of which workloads are awaited.
+	started, open map[int]bool
 }
 
-// recordBatchEvents emits an event for each batch that has started between two plans, and for each that has ended. A batch
-// that ends while no operator runs has none.
-func (r *reconciler) recordBatchEvents(o Observed, before, now decision) {
+// observeBatches notes, before anything is written, which batches events have told of. Of a migration that another process has
+// started, the status says so: events follow the write of a status.
+func (r *reconciler) observeBatches(o Observed, d decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	batches := r.batches[o.Istio.Name]
-	if run := o.lastRunStart(); batches.target != o.Target.Name || !batches.run.Equal(run) {
-		batches = openBatches{o.Target.Name, run, map[int]bool{}}
-		r.batches[o.Istio.Name] = batches
+	reported := r.batches[o.Istio.Name]
+	if reported.started == nil || reported.target != o.Target.Name || !reported.run.Equal(o.lastRunStart()) {
+		reported = o.reportedBatches(d)
 	}
-	started := before.startedBatches()
-	for _, n := range slices.Sorted(maps.Keys(now.startedBatches())) {
-		if !started[n] {
-			r.recordBatchEvent(o, "BatchStarted", n, "batch %d of %d has started: moving workloads to %s", n, now.Batches, o.Target.Name)
-		}
-		if !started[n] || !now.hasEnded(n) {
-			batches.open[n] = true
-		}
+	// A batch starts again when all of its workloads are retried.
+	started := d.startedBatches()
+	maps.DeleteFunc(reported.started, func(n int, _ bool) bool { return !started[n] })
+	r.batches[o.Istio.Name] = reported
+}
+
+// reportedBatches are the batches that the status tells of. It does not say whether its current batch has ended: that shows in
+// workloads that have settled since.
+func (o Observed) reportedBatches(d decision) reportedBatches {
+	reported := reportedBatches{o.Target.Name, o.lastRunStart(), map[int]bool{}, map[int]bool{}}
+	status := o.Istio.Status.WorkloadMigration
+	if reported.run.IsZero() || status.Batched == nil {
+		return reported
 	}
-	for _, n := range slices.Sorted(maps.Keys(batches.open)) {
-		if now.hasEnded(n) {
-			delete(batches.open, n)
-			r.recordBatchEvent(o, "BatchEnded", n, "batch %d of %d has ended: %s", n, now.Batches, now.describeBatch(n))
+	last := int(status.Batched.CurrentBatch)
+	for n := range d.startedBatches() {
+		reported.started[n] = n <= last
+	}
+	settled := passage.Plan{Steps: slices.DeleteFunc(slices.Clone(d.Plan.Steps), func(s passage.Step) bool { return s.Batch > last })}.Counts()
+	reported.open[last] = last > 0 && o.isRunning() &&
+		(!d.hasEnded(last) || settled.Done+settled.Failed > int(status.MigratedWorkloads+status.FailedWorkloads))
+	return reported
+}
+
+// recordBatchEvents emits an event for each batch that has started, and for each that has ended, since the last time.
+func (r *reconciler) recordBatchEvents(o Observed, d decision) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reported, started := r.batches[o.Istio.Name], d.startedBatches()
+	batches := maps.Clone(reported.open)
+	maps.Copy(batches, started)
+	for _, n := range slices.Sorted(maps.Keys(batches)) {
+		begins, ended := started[n] && !reported.started[n], d.hasEnded(n)
+		if begins {
+			r.recordBatchEvent(o, "BatchStarted", n, "batch %d of %d has started: moving workloads to %s", n, d.Batches, o.Target.Name)
+		}
+		reported.started[n] = started[n]
+		reported.open[n] = reported.open[n] || begins || started[n] && !ended
+		if reported.open[n] && ended {
+			delete(reported.open, n)
+			r.recordBatchEvent(o, "BatchEnded", n, "batch %d of %d has ended: %s", n, d.Batches, d.describeBatch(n))
 		}
 	}
 }
@@ -106,11 +134,11 @@ func (r *reconciler) recordBatchEvent(o Observed, reason string, batch int, note
 	r.recorder.Eventf(o.Istio, nil, corev1.EventTypeNormal, reason, fmt.Sprintf("batch-%d", batch), note, args...)
 }
 
-// startedBatches are the batches of which a workload has been started.
+// startedBatches are the batches of which a workload has been started. A number that no plan can reach is none.
 func (d decision) startedBatches() map[int]bool {
 	started := map[int]bool{}
 	for i := range d.Plan.Steps {
-		if step := &d.Plan.Steps[i]; step.Batch > 0 && !step.StartedAt.IsZero() {
+		if step := &d.Plan.Steps[i]; step.Batch > 0 && step.Batch <= d.Batches && !step.StartedAt.IsZero() {
 			started[step.Batch] = true
 		}
 	}

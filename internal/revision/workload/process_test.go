@@ -24,7 +24,7 @@ import (
 
 const kindPodOfApp = "Pod"
 
-var watchedKinds = []string{kindNamespace, kindPodOfApp, kindDaemonSet, kindDeployment, kindStatefulSet}
+var watchedKinds = []string{kindNamespace, kindPodOfApp, kindCronJob, kindDaemonSet, kindDeployment, kindStatefulSet}
 
 // process is the controller, from its start until it is killed. It is woken up by nothing but what would wake it up in a
 // real cluster: news of workloads, a change of an Istio, a revision or a tag, and the time that it asked for.
@@ -68,7 +68,7 @@ func (c *cluster) start(mayWrite func() bool) *process {
 		injection: injection.NewChecker(p.api, p.api, now),
 		writer:    newWriter(p.api, workloads, now, 1),
 		recorder:  recorder{p}, now: now, lastStatusWrite: map[string]time.Time{},
-		batches: map[string]openBatches{}, metrics: newMetricsRecorder(),
+		batches: map[string]reportedBatches{}, metrics: newMetricsRecorder(),
 	}
 	p.reconciler.metrics.now = now
 	p.reconciler.writer.applied = p.reconciler.recordAppliedEvents
@@ -213,6 +213,9 @@ func (c *cluster) pass(then time.Time) {
 type recorder struct{ *process }
 
 func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	if r.dead {
+		return
+	}
 	on := "Istio"
 	switch o, ok := regarding.(*metav1.PartialObjectMetadata); {
 	case ok && o.Namespace != "":

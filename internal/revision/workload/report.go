@@ -3,6 +3,8 @@ package workload
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +65,8 @@ func statusOf(o Observed, d decision, now time.Time) *v1.WorkloadMigrationStatus
 	counts := d.Plan.Counts()
 	status.TotalWorkloads, status.MigratedWorkloads, status.FailedWorkloads =
 		int32(counts.Total), int32(counts.Done), int32(counts.Failed)
-	status.Batched = &v1.BatchedMigrationStatus{CurrentBatch: int32(d.Batch), TotalBatches: int32(d.Batches)}
+	started := slices.Collect(maps.Keys(d.startedBatches()))
+	status.Batched = &v1.BatchedMigrationStatus{CurrentBatch: int32(slices.Max(append(started, 0))), TotalBatches: int32(d.Batches)}
 	status.Failures = failuresOf(d.Plan, status.StartTime.Time)
 	return status
 }
@@ -217,7 +220,7 @@ type ownStatus struct {
 	Conditions        []metav1.Condition          `json:"conditions,omitempty"`
 }
 
-// report writes the status if it has changed, or returns after how long to write it.
+// report writes the status if it has changed, and then records events, or returns after how long to write it.
 func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.Duration, error) {
 	defer kube.Span(&ctx, kube.StageReport)()
 	now := r.now()
@@ -234,12 +237,15 @@ func (r *reconciler) report(ctx context.Context, o Observed, d decision) (time.D
 	if change == countersChanged && status != nil && status.Batched != nil && d.hasEnded(int(status.Batched.CurrentBatch)) {
 		change = batchChanged
 	}
-	if wait := r.statusDelay(o.Istio.Name, change, now); change == unchanged || wait > 0 {
+	if wait := r.statusDelay(o.Istio.Name, change, now); wait > 0 {
 		return wait, nil
 	}
-	if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
-		return 0, client.IgnoreNotFound(err)
+	if change != unchanged {
+		if err := r.writeStatus(ctx, o.Istio, status, condition); err != nil {
+			return 0, client.IgnoreNotFound(err)
+		}
 	}
+	r.recordBatchEvents(o, d)
 	r.recordStatusEvent(o.Istio, before, status, previous, condition)
 	return 0, nil
 }
