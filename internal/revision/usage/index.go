@@ -23,8 +23,8 @@ type namespace struct {
 	name   string
 	policy policy
 	pods   map[string]pod
-	// workloads has what their pod templates choose, where the namespace leaves the choice to its pods.
-	workloads map[workload]choice
+	// workloads has what their pod templates refer to.
+	workloads map[workload]pod
 }
 
 // workload is the kind and name of one with a pod template.
@@ -39,24 +39,27 @@ type nameUsers struct {
 
 // namespaceUse is the use of a name within one namespace.
 type namespaceUse struct {
-	chosen    bool // by the namespace itself
-	pods      podCount
-	workloads int
+	chosen          bool // by the namespace itself
+	pods, workloads podCount
 }
 
-// podCount counts pods: those that use a name by their labels, and those that use it at all.
+// podCount counts pods, or workloads by their pod templates: those that use a name by their labels, and those that use it at all.
 type podCount struct{ labelled, any int }
 
+func (c *podCount) add(by podCount) { c.labelled, c.any = c.labelled+by.labelled, c.any+by.any }
+
 type counts struct {
-	namespaces, tags, workloads int
-	pods                        podCount
+	namespaces, tags int
+	pods, workloads  podCount
 }
 
 func (t counts) usedAsRevision() bool {
-	return t.namespaces > 0 || t.tags > 0 || t.workloads > 0 || t.pods.any > 0
+	return t.namespaces > 0 || t.tags > 0 || t.workloads.any > 0 || t.pods.any > 0
 }
 
-func (t counts) usedAsTag() bool { return t.namespaces > 0 || t.workloads > 0 || t.pods.labelled > 0 }
+func (t counts) usedAsTag() bool {
+	return t.namespaces > 0 || t.workloads.labelled > 0 || t.pods.labelled > 0
+}
 
 // change is a name whose users have changed.
 type change struct {
@@ -76,7 +79,8 @@ func (x *index) observePod(o metav1.Object) []change {
 }
 
 func (x *index) observeWorkload(kind string, o metav1.Object) []change {
-	return x.setWorkload(o.GetNamespace(), workload{kind, o.GetName()}, podChoice(templateLabels(o)))
+	template := podTemplate(o)
+	return x.setWorkload(o.GetNamespace(), workload{kind, o.GetName()}, templateOf(template.Labels, template.Annotations))
 }
 
 func (x *index) observeTag(t *v1.IstioRevisionTag) []change { return x.setTag(t.Name, tagOf(t)) }
@@ -132,21 +136,21 @@ func (x *index) setPod(namespace, name string, now pod) []change {
 	return x.changesOf(e)
 }
 
-func (x *index) setWorkload(namespace string, name workload, now choice) []change {
+func (x *index) setWorkload(namespace string, name workload, now pod) []change {
 	ns := x.namespaces[namespace]
 	if ns == nil {
-		if now == (choice{}) {
+		if now == (pod{}) {
 			return nil
 		}
 		ns = x.addNamespace(namespace)
 	}
 	defer x.removeIfEmpty(ns)
 	before := ns.workloads[name]
-	if now == (choice{}) {
+	if now == (pod{}) {
 		delete(ns.workloads, name)
 	} else {
 		if ns.workloads == nil {
-			ns.workloads = map[workload]choice{}
+			ns.workloads = map[workload]pod{}
 		}
 		ns.workloads[name] = now
 	}
@@ -154,8 +158,8 @@ func (x *index) setWorkload(namespace string, name workload, now choice) []chang
 		return nil
 	}
 	var e indexUpdate
-	x.countWorkload(&e, ns, before, -1)
-	x.countWorkload(&e, ns, now, +1)
+	x.countWorkload(&e, ns, ns.uses(before), -1)
+	x.countWorkload(&e, ns, ns.uses(now), +1)
 	return x.changesOf(e)
 }
 
@@ -230,39 +234,39 @@ func (x *index) countWithin(e *indexUpdate, ns *namespace, by int) {
 	for _, p := range ns.pods {
 		x.countPod(e, ns, ns.uses(p), by)
 	}
-	for _, chosen := range ns.workloads {
-		x.countWorkload(e, ns, chosen, by)
+	for _, w := range ns.workloads {
+		x.countWorkload(e, ns, ns.uses(w), by)
 	}
 }
 
-// countWorkload counts one where the namespace leaves the choice to its pods. Elsewhere the namespace counts.
-func (x *index) countWorkload(e *indexUpdate, ns *namespace, chosen choice, by int) {
-	if chosen.name == "" || ns.policy.decides {
-		return
-	}
-	a := x.usersFor(e, chosen.name)
-	a.workloads += by
-	here := a.within[ns]
-	here.workloads += by
-	a.setWithin(ns, here)
+func (x *index) countWorkload(e *indexUpdate, ns *namespace, w pod, by int) {
+	w.count(by, func(name string, n podCount) {
+		a := x.usersFor(e, name)
+		here := a.within[ns]
+		a.workloads.add(n)
+		here.workloads.add(n)
+		a.setWithin(ns, here)
+	})
 }
 
 func (x *index) countPod(e *indexUpdate, ns *namespace, p pod, by int) {
-	if p.chosen.name != "" {
-		x.usersFor(e, p.chosen.name).count(ns, podCount{labelled: by, any: by})
-	}
-	if p.injected != "" && p.injected != p.chosen.name {
-		x.usersFor(e, p.injected).count(ns, podCount{any: by})
-	}
+	p.count(by, func(name string, n podCount) {
+		a := x.usersFor(e, name)
+		here := a.within[ns]
+		a.pods.add(n)
+		here.pods.add(n)
+		a.setWithin(ns, here)
+	})
 }
 
-func (a *nameUsers) count(ns *namespace, by podCount) {
-	a.pods.labelled += by.labelled
-	a.pods.any += by.any
-	here := a.within[ns]
-	here.pods.labelled += by.labelled
-	here.pods.any += by.any
-	a.setWithin(ns, here)
+// count adds to the counts of the names that a pod refers to.
+func (p pod) count(by int, add func(name string, n podCount)) {
+	if p.chosen.name != "" {
+		add(p.chosen.name, podCount{labelled: by, any: by})
+	}
+	if p.injected != "" && p.injected != p.chosen.name {
+		add(p.injected, podCount{any: by})
+	}
 }
 
 func (a *nameUsers) setWithin(ns *namespace, here namespaceUse) {

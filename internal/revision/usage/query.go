@@ -23,9 +23,9 @@ func (x *index) usage(name string, as role) Usage {
 	if a == nil {
 		return Usage{}
 	}
-	u := Usage{Namespaces: a.namespaces, Tags: a.tags, Workloads: a.workloads, Pods: a.pods.any}
+	u := Usage{Namespaces: a.namespaces, Tags: a.tags, Workloads: a.workloads.as(as), Pods: a.pods.as(as)}
 	if as == asTag {
-		u.Tags, u.Pods = 0, a.pods.labelled
+		u.Tags = 0
 	}
 	for reference := range x.usersOf(name, as) {
 		if len(u.Names) == maxNames {
@@ -59,9 +59,9 @@ func (x *index) usersOf(name string, as role) iter.Seq[Reference] {
 				}
 			}
 		}
-		for _, ns := range a.where(func(here namespaceUse) bool { return here.workloads > 0 }) {
-			for _, w := range ns.workloadsUsing(name) {
-				by := ns.workloads[w].String() + " of the pod template"
+		for _, ns := range a.where(func(here namespaceUse) bool { return here.workloads.as(as) > 0 }) {
+			for _, w := range ns.workloadsUsing(name, as) {
+				by := ns.uses(ns.workloads[w]).by(name, as) + " of the pod template"
 				if !yield(Reference{Kind: w.kind, Namespace: ns.name, Name: w.name, By: by}) {
 					return
 				}
@@ -96,10 +96,10 @@ func (a *nameUsers) where(matches func(namespaceUse) bool) []*namespace {
 	return found
 }
 
-func (n *namespace) workloadsUsing(name string) []workload {
+func (n *namespace) workloadsUsing(name string, as role) []workload {
 	var found []workload
-	for w, chosen := range n.workloads {
-		if chosen.name == name {
+	for w, refers := range n.workloads {
+		if n.uses(refers).by(name, as) != "" {
 			found = append(found, w)
 		}
 	}

@@ -138,7 +138,7 @@ func (w *world) happens(random *rand.Rand) string {
 		return w.set(v1.IstioRevisionTagKind, tag, gone, random)
 	case 2, 3:
 		kind := templateKinds[random.IntN(len(templateKinds))].kind
-		workload := makeWorkload(kind, one("a", "b", "c"), some(keptLabels...))
+		workload := annotated(makeWorkload(kind, one("a", "b", "c"), some(keptLabels...)), name())
 		workload.SetNamespace(namespace)
 		return w.set(kind, workload, gone, random)
 	default:
@@ -217,13 +217,17 @@ func (w *world) everyone() everyone {
 		order = append(order, k.kind)
 		for key, object := range w.objects[k.kind] {
 			namespace, ok := w.objects[kindNamespace][client.ObjectKey{Name: key.Namespace}]
-			chosen := podChoice(templateLabels(object))
-			if chosen.name == "" || ok && policyOf(namespace.GetLabels()).decides {
-				continue
+			template := podTemplate(object)
+			says := templateOf(template.Labels, template.Annotations)
+			if ok && policyOf(namespace.GetLabels()).decides {
+				says.chosen = choice{}
 			}
 			for as := range found {
-				by := chosen.String() + " of the pod template"
-				add(as, chosen.name, Reference{Kind: k.kind, Namespace: key.Namespace, Name: key.Name, By: by})
+				for _, name := range names {
+					if by := says.by(name, as); by != "" {
+						add(as, name, Reference{Kind: k.kind, Namespace: key.Namespace, Name: key.Name, By: by + " of the pod template"})
+					}
+				}
 			}
 		}
 	}

@@ -77,7 +77,7 @@ func choiceOf(revision string) choice {
 	return choice{revision, v1.LabelRevision}
 }
 
-// pod is what a pod refers to. The zero value refers to nothing.
+// pod is what a pod refers to, or those that a workload will have. The zero value refers to nothing.
 type pod struct {
 	// chosen counts where the namespace leaves the choice to its pods.
 	chosen choice
@@ -87,6 +87,16 @@ type pod struct {
 
 func podOf(labels, annotations map[string]string) pod {
 	return pod{chosen: podChoice(labels), injected: annotations[v1.AnnotationRevision]}
+}
+
+// templateOf is what the pods of a workload will refer to. Injection replaces the annotation of their template. With injection off
+// it stays: istiod gives such a template to gateways, and its pods connect to that revision.
+func templateOf(labels, annotations map[string]string) pod {
+	refers := pod{chosen: podChoice(labels)}
+	if labels[v1.LabelSidecarInject] == "false" {
+		refers.injected = annotations[v1.AnnotationRevision]
+	}
+	return refers
 }
 
 func podChoice(labels map[string]string) choice {

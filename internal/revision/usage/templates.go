@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
 // templateKind is a kind of workload: its objects have a pod template.
@@ -47,12 +49,12 @@ func withoutLabel(key string) labels.Selector {
 
 // Template is a workload as another package caches it.
 type Template interface {
-	// TemplateLabels are the labels of its pod template; nil for a workload that makes no more pods.
-	TemplateLabels() map[string]string
+	// PodTemplate has the labels and annotations of its pod template.
+	PodTemplate() metav1.ObjectMeta
 }
 
 // TemplateCacheOptions are how to cache the workloads whose pod templates a Tracker reads. The kinds in own are cached as
-// given there, which must keep the Labels of the template and all that decides on whether it can still run.
+// given there, which must keep the Labels and Annotations of the template and all that decides on whether it can still run.
 func TemplateCacheOptions(own map[client.Object]cache.ByObject) map[client.Object]cache.ByObject {
 	options := map[client.Object]cache.ByObject{}
 	var known []reflect.Type
@@ -68,45 +70,52 @@ func TemplateCacheOptions(own map[client.Object]cache.ByObject) map[client.Objec
 	return options
 }
 
-// trimTemplate keeps the name of a workload and, as its labels, those of its pod template that the rules read. An object of
-// the kind itself would take five times the memory, empty.
+// trimTemplate keeps the name of a workload and, as its labels and annotations, those of its pod template that the rules read. An
+// object of the kind itself would take five times the memory, empty.
 func trimTemplate(object any) (any, error) {
 	full, ok := object.(client.Object)
 	if _, trimmed := object.(*metav1.PartialObjectMetadata); !ok || trimmed {
 		return object, nil
 	}
+	template := podTemplate(full)
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: full.GetName(), Namespace: full.GetNamespace(), ResourceVersion: full.GetResourceVersion(),
-		Labels: Labels(templateLabels(full)),
+		Labels: Labels(template.Labels), Annotations: templateAnnotations.pick(template.Annotations),
 	}}, nil
 }
 
-// templateLabels are the labels of the pods that a workload will have, trimmed or not; nil for one that makes no more.
-func templateLabels(workload any) map[string]string {
+var templateAnnotations = newPicker(v1.AnnotationRevision)
+
+// TemplateLabels are the labels, of those that the rules read, of the pods that a workload will have, trimmed or not.
+func TemplateLabels(workload any) map[string]string { return Labels(podTemplate(workload).Labels) }
+
+// podTemplate has the labels and annotations of the pods that a workload will have, trimmed or not; none for one that makes no
+// more.
+func podTemplate(workload any) metav1.ObjectMeta {
 	switch w := workload.(type) {
 	case Template:
-		return w.TemplateLabels()
+		return w.PodTemplate()
 	case *metav1.PartialObjectMetadata:
-		return w.Labels
+		return w.ObjectMeta
 	case *batchv1.CronJob:
-		return w.Spec.JobTemplate.Spec.Template.Labels
+		return w.Spec.JobTemplate.Spec.Template.ObjectMeta
 	case *appsv1.DaemonSet:
-		return w.Spec.Template.Labels
+		return w.Spec.Template.ObjectMeta
 	case *appsv1.Deployment:
-		return w.Spec.Template.Labels
+		return w.Spec.Template.ObjectMeta
 	case *batchv1.Job:
 		if !isFinished(w) {
-			return w.Spec.Template.Labels
+			return w.Spec.Template.ObjectMeta
 		}
 	case *appsv1.ReplicaSet:
 		// Another controller, such as that of a Rollout, says itself what comes next.
 		if metav1.GetControllerOf(w) == nil {
-			return w.Spec.Template.Labels
+			return w.Spec.Template.ObjectMeta
 		}
 	case *appsv1.StatefulSet:
-		return w.Spec.Template.Labels
+		return w.Spec.Template.ObjectMeta
 	}
-	return nil
+	return metav1.ObjectMeta{}
 }
 
 func isFinished(job *batchv1.Job) bool {

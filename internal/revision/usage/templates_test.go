@@ -2,6 +2,7 @@ package usage
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -13,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
 
 // makeWorkload has a pod template with labels, and no pods.
@@ -38,6 +41,29 @@ func makeWorkload(kind, name, with string) client.Object {
 	panic(kind)
 }
 
+// annotated has the annotation istio.io/rev in its pod template.
+func annotated(workload client.Object, revision string) client.Object {
+	if revision == "" {
+		return workload
+	}
+	annotations := map[string]string{v1.AnnotationRevision: revision}
+	switch w := workload.(type) {
+	case *batchv1.CronJob:
+		w.Spec.JobTemplate.Spec.Template.Annotations = annotations
+	case *appsv1.DaemonSet:
+		w.Spec.Template.Annotations = annotations
+	case *appsv1.Deployment:
+		w.Spec.Template.Annotations = annotations
+	case *batchv1.Job:
+		w.Spec.Template.Annotations = annotations
+	case *appsv1.ReplicaSet:
+		w.Spec.Template.Annotations = annotations
+	case *appsv1.StatefulSet:
+		w.Spec.Template.Annotations = annotations
+	}
+	return workload
+}
+
 func ownedBy(workload client.Object, kind string, controller bool) client.Object {
 	workload.SetOwnerReferences([]metav1.OwnerReference{{Kind: kind, Name: "cart", Controller: &controller}})
 	return workload
@@ -51,7 +77,11 @@ func jobWith(condition batchv1.JobConditionType, status corev1.ConditionStatus) 
 
 // Each row is a workload "cart" in a namespace "shop", and how it is shown as a user of the revision or tag r1.
 func TestWorkloads(t *testing.T) {
-	const byLabel = "ReferencedByWorkloads: 1 workload: KIND shop/cart (label istio.io/rev=r1 of the pod template)"
+	const (
+		byLabel      = "ReferencedByWorkloads: 1 workload: KIND shop/cart (label istio.io/rev=r1 of the pod template)"
+		byAnnotation = "ReferencedByWorkloads: 1 workload: KIND shop/cart (annotation istio.io/rev of the pod template)"
+		off          = "sidecar.istio.io/inject=false"
+	)
 	type row struct {
 		namespace string // labels
 		workload  client.Object
@@ -86,6 +116,12 @@ func TestWorkloads(t *testing.T) {
 		rows[k.kind+" in a namespace without injection"] = row{namespace: "istio-injection=disabled", workload: named}
 		rows[k.kind+" that names another"] = row{workload: makeWorkload(k.kind, "cart", "istio.io/rev=r2")}
 		rows[k.kind+" without sidecars"] = row{workload: makeWorkload(k.kind, "cart", "istio.io/rev=r1,sidecar.istio.io/inject=false")}
+		gateway := annotated(makeWorkload(k.kind, "cart", off), "r1")
+		rows[k.kind+" of a gateway"] = row{workload: gateway, want: byAnnotation}
+		rows[k.kind+" of a gateway, in a namespace that names another"] = row{namespace: "istio.io/rev=r2", workload: gateway, want: byAnnotation}
+		rows[k.kind+" of a gateway of another"] = row{workload: annotated(makeWorkload(k.kind, "cart", off), "r2")}
+		rows[k.kind+" of a control plane"] = row{workload: makeWorkload(k.kind, "cart", off+",istio.io/rev=r1")}
+		rows[k.kind+" whose annotation injection replaces"] = row{workload: annotated(makeWorkload(k.kind, "cart", ""), "r1")}
 		rows[k.kind+" that names nothing"] = row{workload: makeWorkload(k.kind, "cart", "")}
 	}
 	for name, r := range rows {
@@ -100,15 +136,15 @@ func TestWorkloads(t *testing.T) {
 				x.observeWorkload(kind, object.(metav1.Object))
 				x.observeNamespace(makeNamespace("shop", r.namespace))
 				for _, as := range []role{asRevision, asTag} {
-					want := orUnused(r.want)
-					if r.want == byLabel {
-						want = "ReferencedByWorkloads: 1 workload: " + kind + " shop/cart (label istio.io/rev=r1 of the pod template)"
+					want := orUnused(strings.Replace(r.want, "KIND", kind, 1))
+					if r.want == byAnnotation && as == asTag {
+						want = orUnused("")
 					}
 					if diff := cmp.Diff(want, reported(x, "r1", as)); diff != "" {
 						t.Errorf("%s: %s", state, diff)
 					}
 				}
-				x.setWorkload("shop", workload{kind, "cart"}, choice{})
+				x.setWorkload("shop", workload{kind, "cart"}, pod{})
 				x.observeNamespace(makeNamespace("shop", ""))
 				if n := len(x.users) + len(x.namespaces); n > 0 {
 					t.Errorf("%s: %d entries are left of what is gone", state, n)

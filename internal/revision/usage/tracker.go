@@ -173,7 +173,7 @@ func (t *Tracker) handlers() map[string]toolscache.ResourceEventHandler {
 		handlers[k.kind] = t.handler(k.kind,
 			func(object any) []change { return t.index.observeWorkload(k.kind, object.(metav1.Object)) },
 			func(key toolscache.ObjectName) []change {
-				return t.index.setWorkload(key.Namespace, workload{k.kind, key.Name}, choice{})
+				return t.index.setWorkload(key.Namespace, workload{k.kind, key.Name}, pod{})
 			},
 		)
 	}

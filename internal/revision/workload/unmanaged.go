@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
+
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/internal/passage"
 	"github.com/fairlead/fairlead/internal/revision/usage"
@@ -14,7 +16,7 @@ import (
 )
 
 // unmanagedWorkloads are the workloads that run on an old revision and are of kinds that are not moved, without those that
-// are followed to the end of their move.
+// are followed to the end of their move, and the CronJobs whose next run would be on an old revision.
 func (p *planner) unmanagedWorkloads(followed map[inventory.Owner]bool) []passage.Step {
 	var steps []passage.Step
 	for owner, pods := range p.Inventory.Pods {
@@ -27,10 +29,14 @@ func (p *planner) unmanagedWorkloads(followed map[inventory.Owner]bool) []passag
 			continue
 		}
 		object, why := p.describeUnmanaged(owner, known)
-		steps = append(steps, passage.Step{
-			Object: object, Action: ActionStay, From: joinRevisions(old), To: p.Target.Name, State: passage.Skipped,
-			Reason: passage.Because(v1.ReasonKindNotMoved, "%s", why),
-		})
+		steps = append(steps, p.unmanagedStep(object, joinRevisions(old), why))
+	}
+	for name, labels := range p.Inventory.CronJobs {
+		if old := usage.Choose(p.Inventory.Namespaces[name.Namespace].Labels, labels).Name; p.matchOf(old).revisionMatch == outdated {
+			object := passage.Object{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: kindCronJob, Namespace: name.Namespace, Name: name.Name}
+			advice := p.adviceFor(name.Namespace, unmanaged{kind: kindCronJob, name: name.Name, labels: labels})
+			steps = append(steps, p.unmanagedStep(object, old, kindCronJob+" is not restarted by Fairlead; "+advice))
+		}
 	}
 	slices.SortFunc(steps, func(a, b passage.Step) int {
 		return cmp.Or(
@@ -40,6 +46,13 @@ func (p *planner) unmanagedWorkloads(followed map[inventory.Owner]bool) []passag
 		)
 	})
 	return steps
+}
+
+func (p *planner) unmanagedStep(object passage.Object, from, why string) passage.Step {
+	return passage.Step{
+		Object: object, Action: ActionStay, From: from, To: p.Target.Name, State: passage.Skipped,
+		Reason: passage.Because(v1.ReasonKindNotMoved, "%s", why),
+	}
 }
 
 // describeUnmanaged is the object of an owner of pods, why it is not moved and what to do about it.
@@ -64,6 +77,7 @@ func (p *planner) describeUnmanaged(owner inventory.Owner, known *inventory.Work
 }
 
 const (
+	kindCronJob    = "CronJob"
 	kindJob        = "Job"
 	kindPod        = "Pod"
 	kindReplicaSet = "ReplicaSet"
@@ -127,6 +141,8 @@ func (u unmanaged) restartAdvice(target string) string {
 	switch {
 	case u.kind == kindPod:
 		return fmt.Sprintf("delete it and create it again, and it starts on %s", target)
+	case u.kind == kindCronJob:
+		return fmt.Sprintf("its next run starts on %s", target)
 	case u.kind == kindJob && cronJob != "":
 		return fmt.Sprintf("CronJob %s starts its next run on %s", cronJob, target)
 	case u.kind == kindJob:

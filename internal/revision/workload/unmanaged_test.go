@@ -1,9 +1,11 @@
 package workload
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 )
@@ -91,6 +93,43 @@ func TestWhatStays(t *testing.T) {
 	if got := reported(Plan(observed(shop, unmanagedWorkload("batch/v1 Job shop/report", target, 1),
 		unmanagedWorkload("v1 Pod web/debug", foreign24, 1)), epoch)); len(got) > 0 {
 		t.Errorf("listed: %v", got)
+	}
+}
+
+// cronJob is one between its runs: no Job of it exists.
+func cronJob(name, labels string) part {
+	in, name, _ := strings.Cut(name, "/")
+	return func(o *Observed) {
+		if o.Inventory.CronJobs == nil {
+			o.Inventory.CronJobs = map[types.NamespacedName]map[string]string{}
+		}
+		o.Inventory.CronJobs[types.NamespacedName{Namespace: in, Name: name}] = labelled(labels)
+	}
+}
+
+// TestCronJobsBetweenRuns has what the plan says of CronJobs whose next run would be on an old revision.
+func TestCronJobsBetweenRuns(t *testing.T) {
+	const stays = `Skipped stay CronJob shop/report from "default-v1-24-0", KindNotMoved: CronJob is not restarted by Fairlead; `
+	const relabels = `Pending relabel Namespace shop from "default-v1-24-0", NamesOldRevision: selected by label istio.io/rev`
+	const skips = `Skipped stay Namespace shop from "default-v1-24-0", SkippedByAnnotation: annotation sailoperator.io/skip-migration is set; its label and its workloads are left alone`
+	for name, tc := range map[string]struct {
+		parts []part
+		want  []string
+	}{
+		"with a label of its own":      {[]part{namespace("shop", ""), cronJob("shop/report", rev(old))}, []string{stays + "set label istio.io/rev of its pod template to default-v1-26-0"}},
+		"by its namespace":             {[]part{namespace("shop", rev(old)), cronJob("shop/report", "")}, []string{relabels, stays + "its next run starts on default-v1-26-0"}},
+		"by its namespace, left alone": {[]part{optOut("shop", rev(old), "true"), cronJob("shop/report", "")}, []string{skips, stays + "its namespace is left alone by annotation sailoperator.io/skip-migration"}},
+		"overruled by its namespace":   {[]part{namespace("shop", rev(target)), cronJob("shop/report", rev(old))}, nil},
+		"on the target":                {[]part{namespace("shop", ""), cronJob("shop/report", rev(target))}, nil},
+		"through a tag that has moved": {[]part{tag("prod", "Istio/default", target), namespace("shop", rev("prod")), cronJob("shop/report", "")}, nil},
+		"without injection":            {[]part{namespace("shop", rev(target)), cronJob("shop/report", rev(old)+","+v1.LabelSidecarInject+"=false")}, nil},
+		"outside the mesh":             {[]part{namespace("shop", ""), cronJob("shop/report", "")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, reported(Plan(observed(tc.parts...), epoch))); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 )
 
 const (
+	kindCronJob     = "CronJob"
 	kindDaemonSet   = "DaemonSet"
 	kindDeployment  = "Deployment"
 	kindNamespace   = "Namespace"

@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -96,6 +98,32 @@ func TestKindsInOneInventory(t *testing.T) {
 	}
 	f.statefulSets.Delete(&appsv1.StatefulSet{ObjectMeta: meta})
 	expect(t, "without one", []string{"DaemonSet", "Deployment"}, kinds())
+}
+
+func TestCronJobs(t *testing.T) {
+	f := follow(t)
+	name := types.NamespacedName{Namespace: "shop", Name: "report"}
+	cronJob := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "report"}}
+	cronJob.Spec.JobTemplate.Spec.Template.Labels = map[string]string{v1.LabelRevision: "old", "app": "report"}
+	changes := func(want int, do func(), cronJobs map[types.NamespacedName]map[string]string) {
+		t.Helper()
+		if n := f.changed(do); n != want {
+			t.Errorf("%d changes, want %d", n, want)
+		}
+		expect(t, "CronJobs", cronJobs, f.Snapshot().CronJobs)
+	}
+	old := map[types.NamespacedName]map[string]string{name: {v1.LabelRevision: "old"}}
+	changes(1, func() { f.cronJobs.Add(cronJob) }, old)
+	run := cronJob.DeepCopy()
+	run.Status.LastScheduleTime = &metav1.Time{}
+	changes(0, func() { f.cronJobs.Update(cronJob, run) }, old)
+	labelled := run.DeepCopy()
+	labelled.Spec.JobTemplate.Spec.Template.Labels[v1.LabelRevision] = "new"
+	changes(1, func() { f.cronJobs.Update(run, labelled) }, map[types.NamespacedName]map[string]string{name: {v1.LabelRevision: "new"}})
+	changes(1, func() { f.cronJobs.Delete(labelled) }, map[types.NamespacedName]map[string]string{})
+	listed := New(func(Change) {})
+	listed.ObserveWorkload(cronJob)
+	expect(t, "listed", old, listed.Snapshot().CronJobs)
 }
 
 func TestSamples(t *testing.T) {

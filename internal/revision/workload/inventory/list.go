@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,15 +38,15 @@ func (t *Tracker) ObserveNamespace(o metav1.Object) {
 	t.observeNamespace(o)
 }
 
-// ObserveWorkload stores a workload that can be moved.
+// ObserveWorkload stores a workload that can be moved, or a CronJob.
 func (t *Tracker) ObserveWorkload(o client.Object) {
-	w := From(o)
-	if w == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.observeWorkload(w)
+	if cronJob, ok := o.(*batchv1.CronJob); ok {
+		t.observeCronJob(cronJob)
+	} else if w := From(o); w != nil {
+		t.observeWorkload(w)
+	}
 }
 
 // ObservePod stores a pod.

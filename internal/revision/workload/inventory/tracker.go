@@ -39,6 +39,8 @@ type Snapshot struct {
 	Pods      map[Owner]Pods
 	// Samples has one pod of each owner.
 	Samples map[Owner]Sample
+	// CronJobs has the labels of their pod templates that select revisions.
+	CronJobs map[types.NamespacedName]map[string]string
 }
 
 // Sample is the pod of an owner that was seen last.
@@ -77,6 +79,7 @@ type Tracker struct {
 	pods       map[types.NamespacedName]podOwner
 	podCounts  map[Owner]Pods
 	samples    map[Owner]Sample
+	cronJobs   map[types.NamespacedName]map[string]string
 	// sorted is nil when a workload came or went since.
 	sorted []key
 	// awaited has the workloads whose rollouts a group of them waits for, by group.
@@ -109,6 +112,7 @@ func New(changed func(Change)) *Tracker {
 		pods:       map[types.NamespacedName]podOwner{},
 		podCounts:  map[Owner]Pods{},
 		samples:    map[Owner]Sample{},
+		cronJobs:   map[types.NamespacedName]map[string]string{},
 		awaited:    map[string]map[key]bool{},
 		changed:    changed,
 	}
@@ -126,7 +130,10 @@ func (t *Tracker) Snapshot() Snapshot {
 	for _, k := range t.sorted {
 		workloads = append(workloads, t.workloads[k])
 	}
-	return Snapshot{Namespaces: maps.Clone(t.namespaces), Workloads: workloads, Pods: maps.Clone(t.podCounts), Samples: maps.Clone(t.samples)}
+	return Snapshot{
+		Namespaces: maps.Clone(t.namespaces), Workloads: workloads, Pods: maps.Clone(t.podCounts), Samples: maps.Clone(t.samples),
+		CronJobs: maps.Clone(t.cronJobs),
+	}
 }
 
 // ObserveWrite applies the result of our own write ahead of its event: a plan made without it would write again.
@@ -186,6 +193,19 @@ func (t *Tracker) removeWorkload(k key) {
 	delete(t.workloads, k)
 	t.stopAwaiting(k)
 	t.sorted = nil
+	t.changed(Decisive)
+}
+
+func (t *Tracker) observeCronJob(o metav1.Object) {
+	name, now := nameOf(o), usage.TemplateLabels(o)
+	before, found := t.cronJobs[name]
+	if t.cronJobs[name] = now; !found || !maps.Equal(before, now) {
+		t.changed(Decisive)
+	}
+}
+
+func (t *Tracker) removeCronJob(name types.NamespacedName) {
+	delete(t.cronJobs, name)
 	t.changed(Decisive)
 }
 

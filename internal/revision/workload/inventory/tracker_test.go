@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,7 +31,7 @@ type following struct {
 	namespaces, pods *controllertest.FakeInformer
 	deployments      *informer
 
-	statefulSets, daemonSets *controllertest.FakeInformer
+	statefulSets, daemonSets, cronJobs *controllertest.FakeInformer
 }
 
 // informer lets a test tell of what no object is left of.
@@ -52,6 +53,7 @@ func follow(t *testing.T) *following {
 
 		statefulSets: controllertest.NewFakeInformer(controllertest.Synced),
 		daemonSets:   controllertest.NewFakeInformer(controllertest.Synced),
+		cronJobs:     controllertest.NewFakeInformer(controllertest.Synced),
 	}
 	f.Tracker = New(func(change Change) { f.changes++; f.last = change })
 	synced, err := f.Watch(context.Background(), informers{following: f}, informers{following: f})
@@ -82,6 +84,8 @@ func (i informers) GetInformer(_ context.Context, object client.Object, _ ...cac
 		return i.statefulSets, nil
 	case *appsv1.DaemonSet:
 		return i.daemonSets, nil
+	case *batchv1.CronJob:
+		return i.cronJobs, nil
 	}
 	return i.deployments, nil
 }
@@ -304,7 +308,7 @@ func TestPictureStaysAsItWas(t *testing.T) {
 	f.deployments.Add(makeDeployment("shop/pay", "", 1))
 	f.pods.Add(makePod("a", "Deployment/cart", "old"))
 	before := f.Snapshot()
-	copied := Snapshot{Namespaces: map[string]Namespace{}, Pods: map[Owner]Pods{}, Samples: maps.Clone(before.Samples)}
+	copied := Snapshot{Namespaces: map[string]Namespace{}, Pods: map[Owner]Pods{}, Samples: maps.Clone(before.Samples), CronJobs: map[types.NamespacedName]map[string]string{}}
 	for name, ns := range before.Namespaces {
 		copied.Namespaces[name] = ns
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,6 +30,10 @@ func (t *Tracker) Watch(ctx context.Context, workloads, users cache.Cache) (sync
 		{kindPod, usage.MetadataOf(kindPod), users, t.handler(
 			func(o any) { t.observePod(o.(metav1.Object)) },
 			func(name toolscache.ObjectName) { t.setPod(name.AsNamespacedName(), podOwner{}) },
+		)},
+		{kindCronJob, &batchv1.CronJob{}, workloads, t.handler(
+			func(o any) { t.observeCronJob(o.(metav1.Object)) },
+			func(name toolscache.ObjectName) { t.removeCronJob(name.AsNamespacedName()) },
 		)},
 	}
 	for _, k := range kinds {

@@ -151,8 +151,10 @@ func pick(from map[string]string, keys ...string) map[string]string {
 
 var _ usage.Template = &Workload{}
 
-// TemplateLabels are the labels of its pods.
-func (w *Workload) TemplateLabels() map[string]string { return w.PodLabels }
+// PodTemplate has the labels and annotations of its pods.
+func (w *Workload) PodTemplate() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Labels: w.PodLabels, Annotations: w.PodAnnotations}
+}
 
 // Owner names the workload as the owner of its pods.
 func (w *Workload) Owner() Owner {
