@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -41,11 +42,20 @@ func Mismatch(spec *v1alpha2.MaterializeSpec, set *appsv1.StatefulSet) string {
 	}
 	for i, variable := range spec.EnvironmentdExtraEnv {
 		runs := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == variable.Name })
-		if runs < 0 || container.Env[runs].Value != variable.Value {
+		if runs < 0 || !hasValue(variable, container.Env[runs]) {
 			return fmt.Sprintf("environmentdExtraEnv[%d]", i)
 		}
 	}
 	return ""
+}
+
+// hasValue compares variables as the API server stores them.
+func hasValue(want, have corev1.EnvVar) bool {
+	want = *want.DeepCopy()
+	if want.ValueFrom != nil && want.ValueFrom.FieldRef != nil && want.ValueFrom.FieldRef.APIVersion == "" {
+		want.ValueFrom.FieldRef.APIVersion = "v1"
+	}
+	return want.Value == have.Value && equality.Semantic.DeepEqual(want.ValueFrom, have.ValueFrom)
 }
 
 func hasAll(want, have map[string]string) bool {
