@@ -26,6 +26,14 @@ func resolvedRefs(unresolved []usage.NameUsage) *metav1.Condition {
 	if len(unresolved) == 0 {
 		return nil
 	}
+	return &metav1.Condition{
+		Type: string(v1.ConditionResolvedRefs), Status: metav1.ConditionFalse, Reason: string(v1.ReasonRefNotFound),
+		Message: DescribeUnresolved(unresolved),
+	}
+}
+
+// DescribeUnresolved names the first of the names that do not exist, each with its first users, and says what to do.
+func DescribeUnresolved(unresolved []usage.NameUsage) string {
 	var names []string
 	for _, u := range unresolved[:min(len(unresolved), maxUnresolved)] {
 		names = append(names, fmt.Sprintf("%s (%s)", u.Name, u.Usage))
@@ -34,11 +42,8 @@ func resolvedRefs(unresolved []usage.NameUsage) *metav1.Condition {
 	if more := len(unresolved) - len(names); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	return &metav1.Condition{
-		Type: string(v1.ConditionResolvedRefs), Status: metav1.ConditionFalse, Reason: string(v1.ReasonRefNotFound),
-		Message: "labels name revisions or tags that do not exist, and pods created with them get no sidecar: " + text +
-			"; create an IstioRevisionTag of that name, or change the labels",
-	}
+	return "labels name revisions or tags that do not exist, and pods created with them get no sidecar: " + text +
+		"; create an IstioRevisionTag of that name, or change the labels"
 }
 
 // setResolvedRefs sets the condition, or removes it.
@@ -50,17 +55,21 @@ func setResolvedRefs(conditions *[]metav1.Condition, unresolved []usage.NameUsag
 	meta.RemoveStatusCondition(conditions, string(v1.ConditionResolvedRefs))
 }
 
-// observeUnresolved finds the names that labels refer to, and that belong to no revision, no tag and no webhook of another
-// installation.
 func (r *reconciler) observeUnresolved(ctx context.Context) ([]usage.NameUsage, error) {
-	unresolved := r.Usage.Unresolved(func(name string) bool { return r.exists(ctx, name) })
+	return Unresolved(ctx, r.Usage, r.live, func(name string) bool { return r.exists(ctx, name) })
+}
+
+// Unresolved finds the names that labels refer to, and that belong to no revision, no tag and no webhook of another installation.
+// The reader must have the webhooks of all of them.
+func Unresolved(ctx context.Context, users *usage.Tracker, live client.Reader, exists func(name string) bool) ([]usage.NameUsage, error) {
+	unresolved := users.Unresolved(exists)
 	if len(unresolved) == 0 {
 		return nil, nil
 	}
 	// Read only now: a cluster in which all names belong to us needs no list.
 	webhooks := &metav1.PartialObjectMetadataList{}
 	webhooks.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfigurationList"))
-	if err := r.live.List(ctx, webhooks, client.HasLabels{v1.LabelRevision}); err != nil {
+	if err := live.List(ctx, webhooks, client.HasLabels{v1.LabelRevision}); err != nil {
 		return nil, fmt.Errorf("list the webhooks of other installations of Istio: %w", err)
 	}
 	injectors := injectorNames(webhooks.Items)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
@@ -182,6 +183,21 @@ func (w *world) warnsOfDeletion(t *testing.T, istio *v1.Istio) {
 		}
 		return nil
 	})
+
+	t.Log("when the last Istio is gone, the commands tell what is left of its names")
+	w.label(t, "attic", v1.LabelRevision, ptr.To("mesh-v1-24-0"))
+	w.delete(t, istio)
+	for _, command := range [][]string{{"status", "istio", "mesh"}, {"watch", "istio", "mesh", "--wait"}} {
+		got := w.fairlead(t, command...)
+		for _, want := range []string{
+			"does not exist", "mesh-v1-24-0 (1 namespace: Namespace attic)",
+			"IstioRevisionTag prod, which follows it, is in use by 1 namespace: Namespace bank",
+		} {
+			if got.code != 1 || !strings.Contains(got.stderr, want) {
+				t.Errorf("fairlead %v does not tell %q: %+v", command, want, got)
+			}
+		}
+	}
 }
 
 // warnings keeps those of the API server.

@@ -129,9 +129,13 @@ func (k *Kind) ValidateFlags() error {
 }
 
 func (k *Kind) Status(ctx context.Context, reader client.Reader, r connect.Resource) (render.Status, error) {
-	o, err := k.observe(ctx, reader, r.Key.Name)
+	workloads, users, err := inventory.List(ctx, reader)
 	if err != nil {
 		return nil, err
+	}
+	o, err := k.observeFrom(ctx, reader, r.Key.Name, users, workloads.Snapshot())
+	if err != nil {
+		return nil, orphaned(ctx, reader, r, users, err)
 	}
 	return newStatus(o, time.Now()), nil
 }
@@ -164,7 +168,7 @@ func (k *Kind) Watch(ctx context.Context, r connect.Resource) (kind.Watch, error
 	return w.Watch(func(ctx context.Context) (render.Status, error) {
 		o, err := k.observeFrom(ctx, w, r.Key.Name, users, workloads.Snapshot())
 		if err != nil {
-			return nil, err
+			return nil, orphaned(ctx, w, r, users, err)
 		}
 		return newStatus(o, time.Now()), nil
 	}), nil
