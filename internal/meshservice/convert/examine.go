@@ -71,7 +71,7 @@ func (p *policyNode) examine(c *conversion, failed bool) ([]Finding, []change) {
 		case rivalled:
 			f.Why = fmt.Sprintf("%s sets the same fields for the MeshService itself, and would no longer take precedence: add an entry with sectionName, without these fields", rival)
 		case p.list != p.to:
-			f.Why = fmt.Sprintf("spec.to in line %d is a YAML alias: write the list out there, or add the entry yourself", p.to.Line)
+			f.Why = fmt.Sprintf("spec.to in line %d is a YAML alias or merge: write the list out there, or add the entry yourself", p.to.Line)
 		default:
 			added := p.entryFor(wanted, &e.Default, o, &f)
 			if other, overtakes := c.overtaken(p, i); added != nil && overtakes && !failed {

@@ -64,17 +64,25 @@ type header struct {
 // objectsIn returns the objects of a document: itself, or those of the list in it.
 func objectsIn(root *yaml.Node) []*yaml.Node {
 	var h header
+	if root.Kind == yaml.SequenceNode {
+		return root.Content
+	}
 	// A document with other types is no object.
 	if root.Kind != yaml.MappingNode || root.Decode(&h) != nil {
 		return nil
 	}
-	if h.APIVersion == "v1" && strings.HasSuffix(h.Kind, "List") || h.ours() && strings.HasSuffix(h.Kind, "List") {
+	if h.isList() {
 		if items := field(root, "items"); items != nil && items.Kind == yaml.SequenceNode {
 			return items.Content
 		}
 		return nil
 	}
 	return []*yaml.Node{root}
+}
+
+// isList holds for a list of kubectl, and for one of kumactl, which has neither kind nor type.
+func (h header) isList() bool {
+	return (h.APIVersion == "v1" || h.ours()) && strings.HasSuffix(h.Kind, "List") || h.APIVersion == "" && h.Kind == "" && h.Type == ""
 }
 
 // policiesIn returns the policies of a document, and the objects of unknown kinds.
@@ -109,8 +117,13 @@ func policyIn(node *yaml.Node) *policyNode {
 	if h.universal() {
 		p.kind, p.name, p.object, p.namespace = h.Type, h.Name, h.Name, ""
 	}
-	p.proxies = proxiesOf(field(field(node, "spec"), "targetRef"))
-	p.to = field(field(node, "spec"), "to")
+	spec := fieldOrMerged(node, "spec", maxMerges)
+	p.proxies = proxiesOf(fieldOrMerged(spec, "targetRef", maxMerges))
+	p.to = fieldOrMerged(spec, "to", maxMerges)
+	if p.to != nil && spec.Kind == yaml.AliasNode {
+		// Other policies may have the same spec.
+		p.to = &yaml.Node{Kind: yaml.AliasNode, Alias: resolveAlias(p.to), Line: spec.Line}
+	}
 	p.list = resolveAlias(p.to)
 	hasList := p.list != nil && p.list.Kind == yaml.SequenceNode
 	switch {
@@ -153,6 +166,28 @@ func field(node *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if node.Content[i].Value == key {
 			return node.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// maxMerges is how deep YAML merges may be nested.
+const maxMerges = 3
+
+// fieldOrMerged is field, and finds what a YAML merge brings in as well: as an alias, because nothing can be added there for one
+// policy alone.
+func fieldOrMerged(node *yaml.Node, key string, depth int) *yaml.Node {
+	if found := field(node, key); found != nil || depth == 0 {
+		return found
+	}
+	merge := field(node, "<<")
+	sources := []*yaml.Node{merge}
+	if merged := resolveAlias(merge); merged != nil && merged.Kind == yaml.SequenceNode {
+		sources = merged.Content
+	}
+	for _, source := range sources {
+		if found := fieldOrMerged(source, key, depth-1); found != nil {
+			return &yaml.Node{Kind: yaml.AliasNode, Alias: resolveAlias(found), Line: merge.Line}
 		}
 	}
 	return nil
