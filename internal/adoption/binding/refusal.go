@@ -1,6 +1,8 @@
 package binding
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +37,26 @@ func refusal(o Observed) *passage.Reason {
 func refuse(b *model.Binding, format string, args ...any) *passage.Reason {
 	reason := passage.Because(model.ReasonRefused, "spec.resource of %s names %s, and nothing is written to clusters: "+format,
 		append([]any{b, model.TemplateOfBinding(b).Object()}, args...)...)
+	return &reason
+}
+
+// notTaken is why nothing is written for a binding that no policy takes: one that somebody else has written, or that was released
+// before it had all of its Works. Nil for any other.
+func notTaken(b *model.Binding, works map[string]*workv1alpha1.Work) *passage.Reason {
+	targets := model.Targets(b)
+	complete := !slices.ContainsFunc(targets, func(c workv1alpha2.TargetCluster) bool { return works[c.Name] == nil })
+	if model.IsTaken(b) || complete && len(works) > 0 {
+		return nil
+	}
+	where, note := "a ClusterPropagationPolicy", ""
+	if namespace := b.GetNamespace(); namespace != "" {
+		where = "a policy, such as a PropagationPolicy in namespace " + namespace
+	}
+	if mark := model.KarmadaMark(b); mark != "" {
+		note = fmt.Sprintf(", which has the %s of a control plane of Karmada", mark)
+	}
+	reason := passage.Because(model.ReasonNoPolicy, "no policy takes %s, and nothing is written to clusters for %s%s: select the resource with %s, or delete the binding",
+		model.TemplateOfBinding(b).Object(), b, note, where)
 	return &reason
 }
 

@@ -38,7 +38,8 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		model.SetCondition(&status.Conditions, kind, is, reason, binding.GetGeneration(), now)
 	}
 	clusters := model.Targets(binding)
-	notScheduled := cmp.Or(from.Refused, policy.UnsupportedInBinding(binding), model.NoClusterReason(binding))
+	untaken := notTaken(binding, works)
+	notScheduled := cmp.Or(from.Refused, policy.UnsupportedInBinding(binding), untaken, model.NoClusterReason(binding))
 	if notScheduled != nil {
 		tell(workv1alpha2.ConditionScheduled, metav1.ConditionFalse, *notScheduled)
 	} else {
@@ -64,6 +65,9 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		case condition == nil || condition.ObservedGeneration < specGeneration(work):
 			waiting++
 			reason := NotWritten(target.Name)
+			if work == nil && untaken != nil {
+				reason = *untaken
+			}
 			item.Reason, item.AppliedMessage = string(reason.Code), reason.Message
 		case condition.Status == metav1.ConditionTrue:
 			applied++

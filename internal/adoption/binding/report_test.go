@@ -53,6 +53,7 @@ func TestAggregateStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
 			b.SetGeneration(7)
+			model.Claim(b, model.PolicyKey{Namespace: "shop", Name: "p"})
 			b.SetCreationTimestamp(metav1.NewTime(now.Add(-c.age)))
 			for _, cluster := range c.clusters {
 				b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: cluster})
@@ -123,6 +124,7 @@ func TestStatusOfAWorkTooLarge(t *testing.T) {
 	b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "big-configmap"})
 	b.Spec.Resource = workv1alpha2.ObjectReference{Kind: "ConfigMap", Namespace: "shop", Name: "big"}
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
+	model.Claim(b, model.PolicyKey{Namespace: "shop", Name: "p"})
 	status := workTooLarge(b, "west", errors.New("limit is 3145728")).status(b, nil, Source{Version: "v2"}, deletionTime.Time)
 	got := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionFullyApplied)
 	const want = "ConfigMap shop/big is too large for a Work of cluster west (limit is 3145728): split the resource"
@@ -156,6 +158,54 @@ func TestAggregateStatusOfRefused(t *testing.T) {
 			*b.Status = status
 			if again, _ := AggregateStatus(b, nil, Source{}, now.Add(time.Hour)); !equality.Semantic.DeepEqual(again, status) {
 				t.Errorf("reported anew: %+v", again)
+			}
+		})
+	}
+}
+
+// A binding that no policy takes says so, instead of waiting for clusters to which nothing will be written.
+func TestAggregateStatusWithoutPolicy(t *testing.T) {
+	now := deletionTime.Time
+	applied := &workv1alpha1.Work{}
+	applied.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.ConditionApplied, Status: metav1.ConditionTrue, Reason: string(model.ReasonApplied)}}
+	const karmada = ", which has the label resourcebinding.karmada.io/permanent-id of a control plane of Karmada"
+	message := func(note string) string {
+		return "no policy takes Deployment shop/cart, and nothing is written to clusters for ResourceBinding shop/cart-deployment" + note +
+			": select the resource with a policy, such as a PropagationPolicy in namespace shop, or delete the binding"
+	}
+	for name, c := range map[string]struct {
+		change func(*model.Binding)
+		works  map[string]*workv1alpha1.Work
+		// message is that of the condition FullyApplied, and west what is said of that cluster.
+		reason        passage.Code
+		message, west string
+	}{
+		"written by hand": {nil, nil, model.ReasonNoPolicy, message(""), message("")},
+		"written by Karmada": {func(b *model.Binding) { b.SetLabels(map[string]string{"resourcebinding.karmada.io/permanent-id": "1"}) }, nil,
+			model.ReasonNoPolicy, message(karmada), message(karmada)},
+		"without clusters":      {func(b *model.Binding) { b.Spec.Clusters = nil }, nil, model.ReasonNoPolicy, message(""), ""},
+		"released":              {nil, map[string]*workv1alpha1.Work{"east": applied, "west": applied}, model.ReasonFullyApplied, "applied in all 2 clusters", ""},
+		"released, one is gone": {nil, map[string]*workv1alpha1.Work{"east": applied}, model.ReasonNoPolicy, message(""), message("")},
+		"required": {func(b *model.Binding) {
+			b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "it", Clusters: []workv1alpha2.TargetCluster{{Name: "west"}}}}
+		}, nil, model.ReasonApplying, "applied in 0 of 2 clusters", "nothing has been written to cluster west yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
+			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
+			b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "east"}, {Name: "west"}}
+			if c.change != nil {
+				c.change(b)
+			}
+			status, again := AggregateStatus(b, c.works, Source{}, now)
+			got := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionFullyApplied)
+			if again > 0 || got == nil || got.Reason != string(c.reason) || got.Message != c.message {
+				t.Errorf("again after %s, got %+v", again, got)
+			}
+			for _, item := range status.AggregatedStatus {
+				if item.ClusterName == "west" && item.AppliedMessage != c.west {
+					t.Errorf("of west: %s", item.AppliedMessage)
+				}
 			}
 		})
 	}

@@ -58,6 +58,7 @@ func Predict(ctx context.Context, hub client.Reader, policy *policy.Policy, prop
 	if err := f.predict(ctx, s, planned); err != nil {
 		return f, err
 	}
+	f.Notes = append(f.Notes, v.removedNotes(planned)...)
 	f.Obstacles = append(f.Obstacles, selectorSteps(policy)...)
 	f.Obstacles = append(f.Obstacles, v.placementSteps(policy)...)
 	if s := policy.Spec.Suspension; s != nil && s.DispatchingOnClusters != nil && f.Hold == nil {

@@ -107,6 +107,17 @@ type plannedBinding struct {
 	binding  *model.Binding
 }
 
+// removedNotes are what bindings of another control plane lose, if any.
+func (v *hubState) removedNotes(planned []plannedBinding) []string {
+	var all []string
+	for _, p := range planned {
+		if note := policy.RemovedNote(v.bindings[client.ObjectKeyFromObject(p.binding.Object)], p.binding); note != "" {
+			all = append(all, note)
+		}
+	}
+	return all
+}
+
 // planBindings reads the templates that a policy selects, and plans their bindings.
 func (v *hubState) planBindings(ctx context.Context, hub client.Reader, subject *policy.Policy) (all []plannedBinding, elsewhere map[model.PolicyKey]int, err error) {
 	found, err := v.listTemplates(ctx, hub, subject)

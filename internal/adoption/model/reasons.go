@@ -35,6 +35,9 @@ const ReasonUnsupported passage.Code = "UnsupportedField"
 // ReasonRefused is for a binding that names a resource that it may not name, or that has another binding.
 const ReasonRefused passage.Code = "ResourceRefused"
 
+// ReasonNoPolicy is for a binding whose template no policy takes, and that has a cluster without a Work.
+const ReasonNoPolicy passage.Code = "NoPolicy"
+
 // The reasons of the condition Synced of a Cluster, besides ReasonUnreachable.
 const (
 	ReasonChecking passage.Code = "Checking"

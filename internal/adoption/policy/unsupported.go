@@ -105,3 +105,18 @@ func unsupportedBindingFields(s *workv1alpha2.ResourceBindingSpec) []string {
 	}
 	return all
 }
+
+// RemovedNote is what there is to say of a binding that another control plane has written, and that a policy takes: which of its
+// fields are removed. Empty if none are.
+func RemovedNote(have, want *model.Binding) string {
+	if have == nil {
+		return ""
+	}
+	kept := unsupportedBindingFields(want.Spec)
+	removed := slices.DeleteFunc(unsupportedBindingFields(have.Spec), func(path string) bool { return slices.Contains(kept, path) })
+	if len(removed) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("policy %s takes %s, and fields that Fairlead does not support are removed from it: %s",
+		strings.TrimPrefix(model.ClaimOf(want).String(), "/"), have, strings.Join(removed, ", "))
+}

@@ -111,7 +111,7 @@ func (d *Reconciler) applyClaimed(ctx context.Context, key model.TemplateKey, t 
 }
 
 // applyBinding writes the binding of a resource, if it says anything new.
-func (d *Reconciler) applyBinding(ctx context.Context, t model.Template, uid types.UID, policy *policy.Policy, members []policy.Member, content Content, have *model.Binding) (*model.Binding, error) {
+func (d *Reconciler) applyBinding(ctx context.Context, t model.Template, uid types.UID, p *policy.Policy, members []policy.Member, content Content, have *model.Binding) (*model.Binding, error) {
 	before := have
 	if have == nil {
 		var err error
@@ -119,7 +119,7 @@ func (d *Reconciler) applyBinding(ctx context.Context, t model.Template, uid typ
 			return nil, err
 		}
 	}
-	want, err := DesiredBinding(t, uid, policy, members, content, before)
+	want, err := DesiredBinding(t, uid, p, members, content, before)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,12 @@ func (d *Reconciler) applyBinding(ctx context.Context, t model.Template, uid typ
 		slices.Equal(have.GetFinalizers(), want.GetFinalizers()):
 		return have, nil
 	}
-	return want, d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner))
+	note := policy.RemovedNote(have, want)
+	if err := d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner)); err != nil || note == "" {
+		return want, err
+	}
+	d.recorder.Eventf(want.Object, nil, corev1.EventTypeWarning, "FieldsRemoved", "Propagate", "%s", note)
+	return want, nil
 }
 
 // formerBinding is the binding that the Works of a template are from, under the name that they tell; nil if there are none.

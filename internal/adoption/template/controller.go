@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,7 +43,7 @@ func Setup(mgr ctrl.Manager, changed func(client.ObjectKey)) (*Reconciler, error
 		return nil, fmt.Errorf("add the cache of templates: %w", err)
 	}
 	k := newWatchedKinds(mgr.GetRESTMapper(), mgr.GetAPIReader(), clock.RealClock{})
-	d := &Reconciler{client: mgr.GetClient(), metadata: metadata, templates: mgr.GetAPIReader(), Kinds: k, enqueueBinding: changed}
+	d := &Reconciler{client: mgr.GetClient(), metadata: metadata, templates: mgr.GetAPIReader(), Kinds: k, enqueueBinding: changed, recorder: mgr.GetEventRecorder("fairlead.dev/" + model.Passage)}
 	templates, err := controller.NewTyped("adoption-template", mgr, controller.TypedOptions[model.TemplateKey]{
 		Reconciler: kube.Traced("adoption-template", kube.RequeueOnConflict[model.TemplateKey]{TypedReconciler: d}), MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[model.TemplateKey](),
 	})
@@ -196,6 +197,7 @@ type Reconciler struct {
 	Kinds     *watchedKinds
 	// enqueueBinding is called with a binding that stays as it is while its template may have changed.
 	enqueueBinding func(binding client.ObjectKey)
+	recorder       events.EventRecorder
 }
 
 // Reconcile brings one resource to its binding.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,6 +61,7 @@ type hub struct {
 	enqueued   []client.ObjectKey
 	watched    []string
 	clock      *clocktesting.FakePassiveClock
+	events     *events.FakeRecorder
 }
 
 const cart = "Deployment apps/v1\nspec: {replicas: 3, template: {spec: {containers: [{name: cart, envFrom: [{configMapRef: {name: it}}]}]}}}"
@@ -96,10 +98,11 @@ func newHub(t *testing.T) *hub {
 
 // restart forgets what the controller has in memory.
 func (h *hub) restart() {
+	h.events = events.NewFakeRecorder(10)
 	h.cache, h.clock = &syncedCache{reader: h}, clocktesting.NewFakePassiveClock(time.Now())
 	h.reconciler = &Reconciler{
 		client: h, metadata: h.cache, templates: h, enqueueBinding: func(key client.ObjectKey) { h.enqueued = append(h.enqueued, key) },
-		Kinds: newWatchedKinds(installed(deployments, configMaps), h, h.clock),
+		Kinds: newWatchedKinds(installed(deployments, configMaps), h, h.clock), recorder: h.events,
 	}
 	h.reconciler.Kinds.watch = func(kind schema.GroupVersionKind) {
 		h.watched = append(h.watched, kind.Kind)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
@@ -59,6 +60,25 @@ func TestInheritedBinding(t *testing.T) {
 				t.Errorf("written once more: %v", again)
 			}
 		})
+	}
+}
+
+// What a policy removes from a binding of Karmada is named, once.
+func TestFieldsOfAnInheritedBinding(t *testing.T) {
+	h := newHub(t)
+	key := h.inherit(t, "it-deployment", adoptiontest.Object(t, cart))
+	h.change(t, key, func(b *model.Binding) {
+		b.Spec.Components = []workv1alpha2.Component{{Name: "a", Replicas: 1}}
+		b.Spec.Suspension = &workv1alpha2.Suspension{Scheduling: ptr.To(true)}
+	})
+	h.reconcile(t)
+	h.reconcile(t)
+	const want = "Warning FieldsRemoved policy shop/p takes ResourceBinding shop/it-deployment, and fields that Fairlead does not support are removed from it: spec.components, spec.suspension.scheduling"
+	if len(h.events.Events) != 1 {
+		t.Fatalf("%d events", len(h.events.Events))
+	}
+	if got := <-h.events.Events; got != want {
+		t.Errorf("got %s", got)
 	}
 }
 
