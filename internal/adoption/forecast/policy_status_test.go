@@ -67,6 +67,7 @@ func TestStatusOfPolicy(t *testing.T) {
 		"cluster down":                         {func(_ *policy.Policy, h *hubReader) { h.fail("AppliedFailed"); h.down = true }, "apply Deployment shop/cart in west Running ClusterNotReachable"},
 		"applied, and cluster down":            {func(_ *policy.Policy, h *hubReader) { h.down = true }, "apply Deployment shop/cart in west Running ClusterNotReachable"},
 		"applied, and cluster back, unchecked": {func(_ *policy.Policy, h *hubReader) { h.unchecked = true }, "apply Deployment shop/cart in west Running Checking"},
+		"applied, and cluster edited":          {func(_ *policy.Policy, h *hubReader) { h.edited = true }, "apply Deployment shop/cart in west Running Checking"},
 		"paused": {func(p *policy.Policy, h *hubReader) {
 			p.Paused = true
 			h.fail("DispatchingSuspended")
@@ -164,8 +165,8 @@ type hubReader struct {
 	templates []unstructured.Unstructured
 	bindings  []workv1alpha2.ResourceBinding
 	// dependency is one that Deployment cart requires.
-	dependency                         *unstructured.Unstructured
-	down, unchecked, noKind, forbidden bool
+	dependency                                 *unstructured.Unstructured
+	down, unchecked, edited, noKind, forbidden bool
 	// joined are the clusters besides west.
 	joined []string
 }
@@ -213,6 +214,9 @@ func (h *hubReader) List(_ context.Context, list client.ObjectList, _ ...client.
 		cluster := clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}}
 		if !h.down {
 			cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+		}
+		if h.edited {
+			cluster.Generation = cluster.Status.ObservedGeneration + 1
 		}
 		if h.unchecked {
 			cluster.Status.Conditions = append(cluster.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ConditionSynced, Status: metav1.ConditionFalse})

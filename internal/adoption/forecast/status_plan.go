@@ -127,6 +127,8 @@ func (v *hubState) unknownStates() map[string]passage.Reason {
 		switch {
 		case !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ConditionReady):
 			v.unknown[name] = model.UnreachableReason(c)
+		case c.Status.ObservedGeneration < c.Generation:
+			v.unknown[name] = passage.Because(model.ReasonChecking, "the operator has not reported on the latest spec of cluster %s yet: is it running?", name)
 		case synced != nil && synced.Status != metav1.ConditionTrue:
 			v.unknown[name] = model.CheckingReason(name)
 		}

@@ -96,6 +96,9 @@ const (
 	ReasonNotReported passage.Code = "NotAsked"
 )
 
+// ReasonNoLeader is why the last report may be out of date.
+const ReasonNoLeader passage.Code = "NoLeader"
+
 // ReasonDrifted is why an object is written again that has not changed on the hub.
 const ReasonDrifted passage.Code = "Drifted"
 

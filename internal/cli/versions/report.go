@@ -112,9 +112,6 @@ func are(names []string) string {
 	return "are"
 }
 
-// renewalSlack is how much the clock of who asks may differ from that of a leader.
-const renewalSlack = 30 * time.Second
-
 // operatorsOf reads from the leases of passages which operators lead.
 func operatorsOf(leases map[string]*coordinationv1.Lease, now time.Time) []Operator {
 	var operators []Operator
@@ -138,9 +135,8 @@ func operatorsOf(leases map[string]*coordinationv1.Lease, now time.Time) []Opera
 
 func operatorOf(l *coordinationv1.Lease, now time.Time) Operator {
 	o := Operator{Leader: ptr.Deref(l.Spec.HolderIdentity, ""), Version: l.Labels[lease.VersionLabel]}
-	valid := time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0)) * time.Second
 	switch {
-	case l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) > valid+renewalSlack:
+	case o.Leader != "" && !lease.IsHeld(l, now):
 		o.Version = ""
 		o.Unknown = fmt.Sprintf("%s renewed the Lease %s/%s %s ago: the operator does not run, or cannot reach the API server",
 			o.Leader, l.Namespace, l.Name, now.Sub(l.Spec.RenewTime.Time).Round(time.Second))

@@ -353,6 +353,16 @@ func (l *Lock) observe(blocking []*coordinationv1.Lease) {
 	l.Observe(holders)
 }
 
+// clockSlack is how much the clock of who asks may differ from that of a leader.
+const clockSlack = 30 * time.Second
+
+// IsHeld tells whether an operator leads the passage of a lease: it has not released the lease, and renews it.
+func IsHeld(lease *coordinationv1.Lease, now time.Time) bool {
+	valid := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+	renewed := lease.Spec.RenewTime
+	return holderOf(lease) != "" && (renewed == nil || now.Sub(renewed.Time) <= valid+clockSlack)
+}
+
 func holderOf(lease *coordinationv1.Lease) string {
 	if lease == nil {
 		return ""

@@ -36,6 +36,7 @@ func (*Kind) Status(ctx context.Context, reader client.Reader, r connect.Resourc
 	if err != nil {
 		return nil, err
 	}
+	plan.Steps = append(plan.Steps, leaderSteps(readLease(ctx, r.Cluster.Config), plan.Subject, time.Now())...)
 	observed := p.Status.ObservedGeneration == p.Generation
 	report := render.NewStatusReport(plan, passage.Batching{}, p.Status.Conditions, observed, time.Now())
 	if p.Aborted {

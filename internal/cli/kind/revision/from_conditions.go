@@ -14,8 +14,9 @@ import (
 // notReported is why a step is open whose condition the operator has not set.
 var notReported = passage.Because(v1.ReasonReconcileError, "the operator has not reported on it")
 
-// planFromConditions reads a plan from conditions: one step, which is done when all of them are met.
-func planFromConditions(kind string, object metav1.Object, step passage.Step, conditions []metav1.Condition, met ...v1.ConditionType) passage.Plan {
+// planFromConditions reads a plan from conditions: one step, which is done when all of them are met. Unless they are reported for the
+// latest spec, it has not failed.
+func planFromConditions(kind string, object metav1.Object, step passage.Step, conditions []metav1.Condition, reported bool, met ...v1.ConditionType) passage.Plan {
 	subject := passage.Object{APIVersion: v1.GroupVersion.String(), Kind: kind, Name: object.GetName()}
 	plan := passage.Plan{Passage: v1.PassageRevision, Subject: subject, Target: step.To}
 	if object.GetDeletionTimestamp().IsZero() {
@@ -30,7 +31,9 @@ func planFromConditions(kind string, object metav1.Object, step passage.Step, co
 		}
 		step.Reason = passage.Because(condition.Reason, "%s", condition.Message)
 		if condition.Status != metav1.ConditionTrue {
-			step.State = stateForReason(v1.Reason(condition.Reason))
+			if step.State = stateForReason(v1.Reason(condition.Reason)); step.State == passage.Failed && !reported {
+				step.State, step.Reason = passage.Running, notReported
+			}
 			break
 		}
 	}

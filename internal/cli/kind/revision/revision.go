@@ -40,7 +40,7 @@ func (*Kind) Status(ctx context.Context, reader client.Reader, r connect.Resourc
 	}
 	conditions, reported := revision.Status.Conditions, revision.Status.ObservedGeneration == revision.Generation
 	plan := planFromConditions(v1.IstioRevisionKind, &revision, passage.Step{Action: installer.ActionInstall, To: revision.Spec.Version},
-		conditions, v1.ConditionReconciled, v1.ConditionReady)
+		conditions, reported, v1.ConditionReconciled, v1.ConditionReady)
 	s := newStatus(plan, conditions, reported, users.References(r.Key.Name), time.Now())
 	s.Charts = revision.Status.Charts
 	return s, nil

@@ -62,7 +62,8 @@ func planFromStatus(tag *v1.IstioRevisionTag, target string) passage.Plan {
 	if tag.Status.IstioRevision != target {
 		step.From = tag.Status.IstioRevision
 	}
-	plan := planFromConditions(v1.IstioRevisionTagKind, tag, step, tag.Status.Conditions, v1.ConditionReconciled)
+	reported := tag.Status.ObservedGeneration == tag.Generation
+	plan := planFromConditions(v1.IstioRevisionTagKind, tag, step, tag.Status.Conditions, reported, v1.ConditionReconciled)
 	if step := &plan.Steps[0]; step.State == passage.Done && step.From != "" {
 		// The condition is about the revision that the tag pointed to before.
 		step.State, step.Reason = passage.Running, notReported

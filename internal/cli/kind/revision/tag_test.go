@@ -33,6 +33,11 @@ func deleted(tag *v1.IstioRevisionTag) *v1.IstioRevisionTag {
 	return tag
 }
 
+func edited(tag *v1.IstioRevisionTag) *v1.IstioRevisionTag {
+	tag.Generation = tag.Status.ObservedGeneration + 1
+	return tag
+}
+
 func TestStatusOfTag(t *testing.T) {
 	cases := map[string]struct {
 		tag    *v1.IstioRevisionTag
@@ -66,6 +71,10 @@ func TestStatusOfTag(t *testing.T) {
 		"has no target": {
 			makeTag("old", "False", v1.ReasonRefNotFound), "",
 			`to : Failed, Failed "old"->"" RefNotFound`,
+		},
+		"had no target, and nobody has seen the new reference": {
+			edited(makeTag("old", "False", v1.ReasonRefNotFound)), "new",
+			`to new: InProgress, Running "old"->"new" ReconcileError`,
 		},
 		"nobody has looked at it": {
 			makeTag("", "", ""), "new",
