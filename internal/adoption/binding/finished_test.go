@@ -21,13 +21,14 @@ func TestNewWorkOfAFinishedJob(t *testing.T) {
 		change           func(*workv1alpha2.ResourceBindingStatus)
 		want             bool
 	}{
-		"finished":                        {job, complete, nil, true},
-		"running":                         {job, running, nil, false},
-		"running, and removed by its TTL": {ttl, running, nil, true},
-		"another version of the template": {job, complete, func(s *workv1alpha2.ResourceBindingStatus) { s.TemplateVersion = "earlier" }, false},
-		"not applied":                     {ttl, complete, func(s *workv1alpha2.ResourceBindingStatus) { s.AggregatedStatus[0].Applied = false }, false},
-		"in another cluster":              {job, complete, func(s *workv1alpha2.ResourceBindingStatus) { s.AggregatedStatus[0].ClusterName = "east" }, false},
-		"no Job":                          {"Deployment apps/v1\nspec: {}", complete, nil, false},
+		"finished":                          {job, complete, nil, true},
+		"running":                           {job, running, nil, false},
+		"running, and removed by its TTL":   {ttl, running, nil, true},
+		"another version of the template":   {job, complete, func(s *workv1alpha2.ResourceBindingStatus) { s.TemplateVersion = "earlier" }, false},
+		"not applied":                       {ttl, complete, func(s *workv1alpha2.ResourceBindingStatus) { s.AggregatedStatus[0].Applied = false }, false},
+		"in another cluster":                {job, complete, func(s *workv1alpha2.ResourceBindingStatus) { s.AggregatedStatus[0].ClusterName = "east" }, false},
+		"the cluster has left, and is back": {job, complete, func(s *workv1alpha2.ResourceBindingStatus) { s.AggregatedStatus = nil }, false},
+		"no Job":                            {"Deployment apps/v1\nspec: {}", complete, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := observed(t)
