@@ -136,6 +136,54 @@ func stories() map[string]story {
 			w.do("the image of the template changes", func() { w.template("cart", strings.Replace(cartOnHub, "cart:v2", "cart:v3", 1)) })
 			w.do("fairlead resume pp adopt", func() { w.policy("adopt", overwrite) })
 		}},
+		"paused-then-narrowed": {"A policy is paused, and then no longer selects a cluster. The Deployment there stays until the policy is resumed.", func(w *world) {
+			takeover(w)
+			w.do("fairlead pause pp adopt", func() { w.policy("adopt", overwrite).Paused = true })
+			only := func(paused bool) func() {
+				return func() {
+					p := w.policy("adopt", overwrite)
+					p.Paused, p.Spec.Placement.ClusterAffinity = paused, &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"east"}}
+				}
+			}
+			w.do("placement: clusterNames: [east]", only(true))
+			w.do("a user scales the Deployment in west to 9 replicas", func() { w.edit("west", "Deployment cart", setReplicas(9)) })
+			w.show()
+			w.do("fairlead resume pp adopt", only(false))
+		}},
+		"paused-then-deleted": {"A policy is paused, and the template is deleted. The objects stay until the policy is resumed.", func(w *world) {
+			takeover(w)
+			w.do("fairlead pause pp adopt", func() { w.policy("adopt", overwrite).Paused = true })
+			w.do("kubectl delete deployment cart, on the hub", func() { clear(w.templates) })
+			w.show()
+			w.do("fairlead resume pp adopt", func() { w.policy("adopt", overwrite) })
+		}},
+		"unsupported-field-then-deleted": {"A policy gets a field that is not supported, and preserveResourcesOnDeletion. The template is deleted, and the objects stay. Without the field they are released, as the policy asked for.", func(w *world) {
+			takeover(w)
+			preserve := func(failover *policyv1alpha1.FailoverBehavior) func() {
+				return func() {
+					spec := &w.policy("adopt", overwrite).Spec
+					preserve := true
+					spec.Failover, spec.PreserveResourcesOnDeletion = failover, &preserve
+				}
+			}
+			w.do("spec.failover, and preserveResourcesOnDeletion: true", preserve(&policyv1alpha1.FailoverBehavior{}))
+			w.do("kubectl delete deployment cart, on the hub", func() { clear(w.templates) })
+			w.show()
+			w.do("the policy without spec.failover", preserve(nil))
+		}},
+		"moved-to-a-conflict": {"The policy goes from one cluster to another, which runs such a Deployment already. The one in the first cluster stays until it is replaced.", func(w *world) {
+			only := func(name string) func() {
+				return func() {
+					w.policy("adopt", abort).Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{name}}
+				}
+			}
+			w.runs("west", "cart", cartOfOld)
+			w.template("cart", cartOnHub)
+			w.do("a policy with conflictResolution: Abort for cluster east", only("east"))
+			w.do("placement: clusterNames: [west]", only("west"))
+			w.show()
+			w.do("kubectl delete deployment cart, in west", func() { w.remove("west", "Deployment cart") })
+		}},
 		"unsupported-field": {"A policy gets a field that is not supported. It stops there: neither a change on the hub nor one in a cluster is acted on. Without the field, the policy goes on.", func(w *world) {
 			takeover(w)
 			w.do("spec.failover, and a placement without west", func() {

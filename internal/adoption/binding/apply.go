@@ -12,11 +12,12 @@ import (
 	"github.com/fairlead/fairlead/internal/kube"
 )
 
-// applyWorks carries out all steps, and returns the Works that stay.
+// applyWorks carries out all steps, and returns the Works that stay. The error is of type workRefusals if no other has occurred.
 func (r *reconciler) applyWorks(ctx context.Context, o Observed, d Decision) (map[string]*workv1alpha1.Work, error) {
 	defer kube.Span(&ctx, kube.StageApply)()
 	works := map[string]*workv1alpha1.Work{}
 	var errs []error
+	var refusals workRefusals
 	for i := range d.Steps {
 		step, work := &d.Steps[i], d.Steps[i].Work
 		var err error
@@ -32,15 +33,21 @@ func (r *reconciler) applyWorks(ctx context.Context, o Observed, d Decision) (ma
 			continue
 		}
 		if kube.IsTooLarge(err) {
-			return nil, workTooLarge(o.Binding, step.Object.Cluster, err)
+			err = workTooLarge(o.Binding, step.Object.Cluster, err)
 		}
 		if refused := (*workRefusedError)(nil); errors.As(err, &refused) {
-			return nil, refused
+			refusals = append(refusals, refused)
+			err, work = nil, o.Works[step.Object.Cluster]
 		}
 		errs = append(errs, err)
-		works[step.Object.Cluster] = work
+		if work != nil {
+			works[step.Object.Cluster] = work
+		}
 	}
-	return works, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || len(refusals) == 0 {
+		return works, err
+	}
+	return works, refusals
 }
 
 // createWork creates a Work, or updates the one that the cache has not seen yet, or that was made for an earlier binding. That of a

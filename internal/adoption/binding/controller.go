@@ -83,9 +83,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	from := sourceOf(b)
 	if from.Refused = refusal(o); from.Refused == nil && (model.IsTaken(b) || len(unplacedWorks(o)) > 0 || haveContent(o)) {
-		var refused *workRefusedError
-		if o.Works, from, err = r.reconcileActive(ctx, o); errors.As(err, &refused) {
-			return ctrl.Result{RequeueAfter: refused.retryAfter}, writeStatus(ctx, r.client, b, refused.status(b, o.Works, from, r.now()))
+		var refusals workRefusals
+		if o.Works, from, err = r.reconcileActive(ctx, o); errors.As(err, &refusals) {
+			return ctrl.Result{RequeueAfter: refusals.retryAfter()}, writeStatus(ctx, r.client, b, refusals.status(b, o.Works, from, r.now()))
 		} else if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -119,9 +119,10 @@ func (r *reconciler) reconcileActive(ctx context.Context, o Observed) (map[strin
 	}
 	works, err := r.applyWorks(ctx, o, d)
 	if err != nil {
-		return o.Works, d.Source, err
+		return works, d.Source, err
 	}
-	if o.Template.GetResourceVersion() == cached {
+	// A Work that is kept may be deleted as soon as the status of another one changes.
+	if o.Template.GetResourceVersion() == cached && d.Kept == nil {
 		r.written.store(o.Binding, cached, works, d.Source)
 	}
 	return works, d.Source, nil

@@ -41,6 +41,15 @@ type Step struct {
 	// Content has the values of the template that the manifest of a Work that stays leaves out, nil if there are none. The Work
 	// controller reads them from the template.
 	Content map[string]any
+	// Deletion is set for a Work that stays for now in a cluster that the template no longer goes to.
+	Deletion *Deletion
+}
+
+// Deletion is the step that deletes a Work later: when the template is applied in the awaited clusters, or when the policy no longer
+// suspends dispatching.
+type Deletion struct {
+	Step
+	Awaited []string
 }
 
 // Manifest is that of the Work, with the values that it leaves out.
@@ -63,6 +72,8 @@ type Source struct {
 	AnnotationErr error
 	// Refused is why no Works are made of the template, nil if they are.
 	Refused *passage.Reason
+	// Kept is why objects stay in clusters that the template no longer goes to, nil if none does.
+	Kept *passage.Reason
 }
 
 // sourceOf is what the Works of a binding were made from last.
@@ -140,7 +151,7 @@ func (d *Decision) addTargets(o Observed) {
 		d.addTarget(o, target.Name, desired)
 		d.Steps[len(d.Steps)-1].Content = manifest.ContentOf(one)
 	}
-	d.addUnplaced(o, func(work *workv1alpha1.Work) bool { return isPreserved(o.Binding, work) })
+	d.addUnplaced(o, d.awaitedClusters(o, divided), func(work *workv1alpha1.Work) bool { return isPreserved(o.Binding, work) })
 }
 
 // withoutNewDefaults is the manifest of a Job or Pod, which does not run again because the API server of the hub has new defaults.
@@ -151,15 +162,6 @@ func withoutNewDefaults(common *unstructured.Unstructured, have *workv1alpha1.Wo
 	}
 	one := common.DeepCopy()
 	return one, manifest.RemoveNewDefaults(one, before, template)
-}
-
-// addUnplaced plans the deletion of the Works in clusters that the template no longer goes to.
-func (d *Decision) addUnplaced(o Observed, preserved func(*workv1alpha1.Work) bool) {
-	for _, work := range sortedWorks(unplacedWorks(o)) {
-		cluster, _ := model.ClusterOf(work.Namespace)
-		d.addDeletion(o.Binding, work, deletionPolicy{preserve: preserved(work)},
-			protectedReason(o.Binding, passage.Because(ReasonNotPlaced, "the placement no longer selects cluster %s", cluster)))
-	}
 }
 
 // addReleased plans the Works of a template that no policy takes any more. The objects stay managed where the last policy has placed
@@ -176,13 +178,7 @@ func (d *Decision) addReleased(o Observed) {
 			d.add(model.ActionNone, passage.Reason{}, work)
 		}
 	}
-	d.addUnplaced(o, func(*workv1alpha1.Work) bool { return true })
-}
-
-func unplacedWorks(o Observed) map[string]*workv1alpha1.Work {
-	targets, unplaced := model.Targets(o.Binding), maps.Clone(o.Works)
-	maps.DeleteFunc(unplaced, func(cluster string, _ *workv1alpha1.Work) bool { return model.HasCluster(targets, cluster) })
-	return unplaced
+	d.addUnplaced(o, nil, func(*workv1alpha1.Work) bool { return true })
 }
 
 func (d *Decision) addTarget(o Observed, cluster string, desired *workv1alpha1.Work) {
@@ -228,13 +224,20 @@ func desiredWork(b *model.Binding, cluster string, object *unstructured.Unstruct
 	if model.IsProtected(b) {
 		work.Spec.PreserveResourcesOnDeletion = ptr.To(true)
 	}
-	if s := b.Spec.Suspension; s != nil {
-		work.Spec.SuspendDispatching = s.Dispatching
-		if on := s.DispatchingOnClusters; on != nil && slices.Contains(on.ClusterNames, cluster) {
-			work.Spec.SuspendDispatching = ptr.To(true)
-		}
-	}
+	work.Spec.SuspendDispatching = suspensionIn(b, cluster)
 	return work, nil
+}
+
+// suspensionIn tells whether nothing is written to a cluster for now.
+func suspensionIn(b *model.Binding, cluster string) *bool {
+	s := b.Spec.Suspension
+	switch {
+	case s == nil:
+		return nil
+	case s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster):
+		return ptr.To(true)
+	}
+	return s.Dispatching
 }
 
 // claimOfWork is the policy that places, or has placed, the object in a cluster: none if only other templates require it there.

@@ -68,7 +68,7 @@ func TestPlan(t *testing.T) {
 		}}, "unchanged west, create east Required", "", false},
 		"another cluster": {[]func(*Observed){func(o *Observed) {
 			o.Binding.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "east"}}
-		}}, "create east Placed, delete west NotPlaced", "", false},
+		}}, "create east Placed, wait west NotReplaced", "", false},
 		"no cluster, preserved": {[]func(*Observed){func(o *Observed) {
 			o.Binding.Spec.Clusters, o.Binding.Spec.PreserveResourcesOnDeletion = nil, ptr.To(true)
 		}}, "delete west NotPlaced", "", true},

@@ -86,13 +86,40 @@ func workOwned(b, owner *model.Binding, work *workv1alpha1.Work) *workRefusedErr
 		"spec.resource of %s names %s, whose Work for cluster %s belongs to %s: delete one of the two bindings", b, model.TemplateOfBinding(b).Object(), cluster, owner)}
 }
 
-// status is that of the binding of the Work.
-func (r *workRefusedError) status(b *model.Binding, works map[string]*workv1alpha1.Work, from Source, now time.Time) workv1alpha2.ResourceBindingStatus {
+// workRefusals are the Works of a binding that are not written, in the order of its clusters.
+type workRefusals []*workRefusedError
+
+func (all workRefusals) Error() string {
+	if len(all) == 1 {
+		return all[0].Error()
+	}
+	return fmt.Sprintf("%s; the Works of %d more clusters are refused: see status.aggregatedStatus", all[0].Error(), len(all)-1)
+}
+
+// retryAfter is zero if only a change of the template or its binding can help.
+func (all workRefusals) retryAfter() time.Duration {
+	var first time.Duration
+	for _, r := range all {
+		if r.retryAfter > 0 && (first == 0 || r.retryAfter < first) {
+			first = r.retryAfter
+		}
+	}
+	return first
+}
+
+// status is that of the binding of the Works.
+func (all workRefusals) status(b *model.Binding, works map[string]*workv1alpha1.Work, from Source, now time.Time) workv1alpha2.ResourceBindingStatus {
 	status, _ := AggregateStatus(b, works, Source{Version: from.Version}, now)
-	model.SetCondition(&status.Conditions, workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, r.reason, b.GetGeneration(), now)
-	for i := range status.AggregatedStatus {
-		if item := &status.AggregatedStatus[i]; item.ClusterName == r.cluster {
-			item.Applied, item.Reason, item.AppliedMessage = false, string(r.reason.Code), r.reason.Message
+	message := all.Error()
+	if from.Kept != nil {
+		message += "; " + from.Kept.Message
+	}
+	model.SetCondition(&status.Conditions, workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, passage.Because(all[0].reason.Code, "%s", message), b.GetGeneration(), now)
+	for _, r := range all {
+		for i := range status.AggregatedStatus {
+			if item := &status.AggregatedStatus[i]; item.ClusterName == r.cluster {
+				item.Applied, item.Reason, item.AppliedMessage = false, string(r.reason.Code), r.reason.Message
+			}
 		}
 	}
 	return status

@@ -96,6 +96,9 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 	if from.AnnotationErr != nil {
 		note = "; " + from.AnnotationErr.Error()
 	}
+	if from.Kept != nil {
+		note += "; " + from.Kept.Message
+	}
 	if model.IsProtected(binding) {
 		note += "; the object stays in clusters when the template is deleted, because spec.deletionProtection of the policy is not Disabled"
 	}

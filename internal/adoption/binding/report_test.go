@@ -125,7 +125,7 @@ func TestStatusOfAWorkTooLarge(t *testing.T) {
 	b.Spec.Resource = workv1alpha2.ObjectReference{Kind: "ConfigMap", Namespace: "shop", Name: "big"}
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "west"}}
 	model.Claim(b, model.PolicyKey{Namespace: "shop", Name: "p"})
-	status := workTooLarge(b, "west", errors.New("limit is 3145728")).status(b, nil, Source{Version: "v2"}, deletionTime.Time)
+	status := (workRefusals{workTooLarge(b, "west", errors.New("limit is 3145728"))}).status(b, nil, Source{Version: "v2"}, deletionTime.Time)
 	got := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionFullyApplied)
 	const want = "ConfigMap shop/big is too large for a Work of cluster west (limit is 3145728): split the resource"
 	if got.Message != want || got.Reason != string(model.ReasonNotApplied) {

@@ -157,6 +157,9 @@ func (h *hub) decide(planned []plannedBinding) map[string]passage.Action {
 		}
 		for _, step := range d.Steps {
 			cluster := step.Object.Cluster
+			if step.Deletion != nil {
+				step = step.Deletion.Step
+			}
 			if step.Action == model.ActionDelete {
 				all[objectIn(p.template, cluster).String()] = predictDeletion(p.template, step, clusters[cluster]).Action
 				continue

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
@@ -97,6 +98,9 @@ func newSimulator(ctx context.Context, hub client.Reader, clusters map[string]*c
 // predict asks all clusters concurrently, and for a few objects at once in each.
 func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []plannedBinding) error {
 	byCluster := map[string][]binding.Step{}
+	var deletions []laterDeletion
+	// blocked are objects that are not brought to their clusters for now.
+	blocked := map[passage.Object]bool{}
 	for _, p := range planned {
 		d := binding.Decide(binding.Observed{Binding: p.binding, Template: p.template, Works: simulator.worksOf(p)})
 		if d.Err != nil {
@@ -119,9 +123,15 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 		}
 		for _, step := range d.Steps {
 			cluster := step.Object.Cluster
-			if step.Action == model.ActionDelete {
+			switch {
+			case step.Deletion != nil:
+				deletions = append(deletions, laterDeletion{p.template, step})
+				continue
+			case step.Action == model.ActionDelete:
 				f.Outcomes = append(f.Outcomes, predictDeletion(p.template, step, simulator.clusters[cluster]))
 				continue
+			case f.Hold == nil && ptr.Deref(step.Work.Spec.SuspendDispatching, false):
+				blocked[objectIn(p.template, cluster)] = true
 			}
 			byCluster[cluster] = append(byCluster[cluster], step)
 		}
@@ -138,6 +148,12 @@ func (f *Forecast) predict(ctx context.Context, simulator *simulator, planned []
 		})
 	}
 	_ = group.Wait()
+	for _, o := range f.Outcomes {
+		blocked[o.Object] = blocked[o.Object] || o.Failed
+	}
+	for _, d := range deletions {
+		f.Outcomes = append(f.Outcomes, d.predict(simulator.clusters[d.step.Object.Cluster], blocked))
+	}
 	simulator.addCascades(ctx, f.Outcomes, cascading(planned))
 	slices.SortFunc(f.Outcomes, func(a, b Outcome) int { return compareObjects(a.Object, b.Object) })
 	return context.Cause(ctx)
@@ -166,6 +182,23 @@ func predictDeletion(template *unstructured.Unstructured, step binding.Step, clu
 	o.Pods = podsOfWork(step.Work)
 	o.Deleted = o.Action == model.ActionDelete && o.Pods > 0
 	return o
+}
+
+// laterDeletion is a step of a template that keeps an object for now.
+type laterDeletion struct {
+	template *unstructured.Unstructured
+	step     binding.Step
+}
+
+// predict what becomes of the object: it stays if the template cannot be applied in a cluster that is awaited.
+func (d laterDeletion) predict(cluster *clusterv1alpha1.Cluster, blocked map[passage.Object]bool) Outcome {
+	isBlocked := func(awaited string) bool { return blocked[objectIn(d.template, awaited)] }
+	if cluster.DeletionTimestamp == nil && slices.ContainsFunc(d.step.Deletion.Awaited, isBlocked) {
+		o := Outcome{Object: objectIn(d.template, cluster.Name), Action: model.ActionKeep, Reason: d.step.Reason}
+		o.Pods = podsOfWork(d.step.Work)
+		return o
+	}
+	return predictDeletion(d.template, d.step.Deletion.Step, cluster)
 }
 
 // podsOfWork are the pods of the objects of a Work.

@@ -82,7 +82,12 @@ func (s *statusPlan) addReleased() {
 			continue
 		}
 		s.included[b.Path()] = true
-		s.steps = append(s.steps, passage.Step{Object: t.Object(), Action: model.ActionBind, State: passage.Running, Reason: notReleased})
+		step := passage.Step{Object: t.Object(), Action: model.ActionBind, State: passage.Running, Reason: notReleased}
+		if s.subject.Paused {
+			// The binding of a template that is deleted stays meanwhile.
+			step.State, step.Reason = passage.Pending, *s.subject.Hold()
+		}
+		s.steps = append(s.steps, step)
 	}
 }
 

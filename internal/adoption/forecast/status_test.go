@@ -207,3 +207,17 @@ func TestOutdated(t *testing.T) {
 		})
 	}
 }
+
+// A binding whose template is deleted waits for a policy that is paused, and otherwise for the operator.
+func TestStatusOfDeletedTemplates(t *testing.T) {
+	for paused, want := range map[bool]passage.State{false: passage.Running, true: passage.Pending} {
+		p := &policy.Policy{Namespace: "shop", Name: "p", Paused: paused}
+		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
+		model.Claim(b, p.Key())
+		s := &statusPlan{hub: &hubState{bindings: map[client.ObjectKey]*model.Binding{client.ObjectKeyFromObject(b.Object): b}}, subject: p, included: map[string]bool{}}
+		s.addReleased()
+		if len(s.steps) != 1 || s.steps[0].State != want {
+			t.Errorf("paused: %t, got %v", paused, s.steps)
+		}
+	}
+}

@@ -216,7 +216,7 @@ func (d *Reconciler) Reconcile(ctx context.Context, key model.TemplateKey) (reco
 		return reconcile.Result{}, err
 	}
 	o := Observed{Template: model.TemplateOf(metadata), Exists: err == nil && metadata.DeletionTimestamp == nil, Binding: have}
-	if o.Exists {
+	if o.Exists || have != nil {
 		if o.Policies, err = policy.List(ctx, d.client); err != nil {
 			return reconcile.Result{}, err
 		}

@@ -15,8 +15,9 @@ import (
 // Observed is a template, its binding and the policies of the hub.
 type Observed struct {
 	Template model.Template
-	// Exists is false if the template is gone, or being deleted. Then no policies are read.
-	Exists   bool
+	// Exists is false if the template is gone, or being deleted.
+	Exists bool
+	// Policies are read if the template exists, or has a binding.
 	Policies []*policy.Policy
 	// Binding is nil if there is none.
 	Binding *model.Binding

@@ -37,7 +37,7 @@ func Decide(o Observed) Decision {
 	case !o.Exists && (have == nil || deleting):
 		return Decision{Action: model.ActionNone}
 	case !o.Exists:
-		return Decision{Action: model.ActionDelete, Reason: passage.Because("TemplateDeleted", "the template is deleted")}
+		return decideDeleted(o.Policies, claim)
 	case IsTakenInOtherVersion(o):
 		return Decision{Action: model.ActionNone, Reason: passage.Because("OtherVersion", "a policy takes the template as %s", have.Spec.Resource.APIVersion)}
 	case have != nil && !deleting && isAborted(o.Policies, claim):
@@ -62,6 +62,25 @@ func Decide(o Observed) Decision {
 		return Decision{Action: model.ActionKeep, Reason: passage.Because("Required", "other templates require the template")}
 	}
 	return Decision{Action: model.ActionNone}
+}
+
+// decideDeleted decides what becomes of the binding of a template that is gone. It stays as long as its policy is paused, or has
+// fields that are not supported: nothing is deleted in clusters meanwhile.
+func decideDeleted(policies []*policy.Policy, claim model.PolicyKey) Decision {
+	if at := slices.IndexFunc(policies, func(p *policy.Policy) bool { return p.Key() == claim && !p.Deleted }); at >= 0 {
+		p := policies[at]
+		hold := p.Unsupported()
+		if p.Paused {
+			hold = p.Hold()
+		}
+		switch {
+		case p.Aborted:
+			return Decision{Action: model.ActionRestore, Reason: passage.Because(model.ReasonAborted, "policy %s is aborted", claim)}
+		case hold != nil:
+			return Decision{Action: model.ActionKeep, Reason: passage.Because(hold.Code, "the template is deleted, and its objects stay in clusters: %s", hold.Message)}
+		}
+	}
+	return Decision{Action: model.ActionDelete, Reason: passage.Because("TemplateDeleted", "the template is deleted")}
 }
 
 // DependsOnNamespace tells whether a decision releases a template from its policy. It must not if the policy goes only because the
@@ -186,6 +205,9 @@ func FormerBinding(t model.Template, uid types.UID, works map[string]*workv1alph
 		work := works[cluster]
 		if work.DeletionTimestamp.IsZero() && work.Annotations[model.AnnotationClaim] != (model.PolicyKey{}).String() {
 			former.Spec.Clusters = append(former.Spec.Clusters, workv1alpha2.TargetCluster{Name: cluster, Replicas: replicasOf(work)})
+			if ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) {
+				former.Spec.PreserveResourcesOnDeletion = ptr.To(true)
+			}
 		}
 	}
 	if len(former.Spec.Clusters) == 0 {
@@ -218,6 +240,13 @@ func refusedBinding(t model.Template, uid types.UID, p *policy.Policy, fields []
 		return !slices.ContainsFunc(members, func(m policy.Member) bool { return m.Name == c.Name })
 	})
 	want.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}
+	// What has to stay in clusters is also kept if the binding is deleted meanwhile.
+	if ptr.Deref(p.Spec.PreserveResourcesOnDeletion, false) {
+		want.Spec.PreserveResourcesOnDeletion = ptr.To(true)
+	}
+	if p.Spec.DeletionProtection != policyv1alpha1.DeletionProtectionDisabled {
+		want.Spec.DeletionProtection = p.Spec.DeletionProtection
+	}
 	if want.Spec.ConflictResolution == "" {
 		want.Spec.ConflictResolution = policyv1alpha1.ConflictAbort
 	}

@@ -28,6 +28,10 @@ func TestDecide(t *testing.T) {
 	p, q := selecting("p", "apps/v1"), selecting("q", "apps/v1")
 	aborted := selecting("p", "apps/v1")
 	aborted.Aborted = true
+	paused, leaving, refused, suspended := selecting("p", "apps/v1"), selecting("p", "apps/v1"), selecting("p", "apps/v1"), selecting("p", "apps/v1")
+	paused.Paused, leaving.Paused, leaving.Deleted = true, true, true
+	refused.Spec.Failover = &policyv1alpha1.FailoverBehavior{}
+	suspended.Spec.Suspension = &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
 	bound := func(claim *policy.Policy, changes ...func(*model.Binding)) *model.Binding {
 		b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
 		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
@@ -52,6 +56,12 @@ func TestDecide(t *testing.T) {
 		"gone, and never bound":                    {true, nil, nil, model.ActionNone, nil},
 		"gone":                                     {true, nil, bound(p), model.ActionDelete, nil},
 		"gone, and its binding is being deleted":   {true, nil, bound(p, deleting), model.ActionNone, nil},
+		"gone, and its policy is paused":           {true, []*policy.Policy{paused}, bound(p), model.ActionKeep, nil},
+		"gone, and its policy is refused":          {true, []*policy.Policy{refused}, bound(p), model.ActionKeep, nil},
+		"gone, and its paused policy goes too":     {true, []*policy.Policy{leaving}, bound(p), model.ActionDelete, nil},
+		"gone, and another policy is paused":       {true, []*policy.Policy{paused}, bound(q), model.ActionDelete, nil},
+		"gone, and its policy is suspended":        {true, []*policy.Policy{suspended}, bound(p), model.ActionDelete, nil},
+		"gone, and its policy is aborted":          {true, []*policy.Policy{aborted}, bound(p), model.ActionRestore, nil},
 		"selected":                                 {false, []*policy.Policy{p}, nil, model.ActionApply, p},
 		"not selected":                             {false, nil, nil, model.ActionNone, nil},
 		"claimed, and stays so":                    {false, []*policy.Policy{p, q}, bound(q), model.ActionApply, q},
@@ -171,7 +181,12 @@ func TestDesiredBinding(t *testing.T) {
 			b.Spec.Replicas, b.Spec.ConflictResolution = 3, policyv1alpha1.ConflictOverwrite
 			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart", UID: "u"}
 			model.AddFinalizer(b.Object, model.FinalizerBinding)
-		}, "[{west 2}] 3 Overwrite true false []"},
+		}, "[{west 2}] 3 Overwrite true true []"},
+		"refused, and no longer preserved": {func(p *policy.Policy) { p.Spec.Failover = &policyv1alpha1.FailoverBehavior{} }, -1, func(b *model.Binding) {
+			b.Spec.PreserveResourcesOnDeletion = ptr.To(true)
+			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart", UID: "u"}
+			model.AddFinalizer(b.Object, model.FinalizerBinding)
+		}, "[] 0 Abort true true []"},
 		"no longer refused": {nil, -1, func(b *model.Binding) {
 			model.SetUnsupportedFields(b, []string{"spec.failover"})
 			b.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}
@@ -367,5 +382,25 @@ func TestDesiredBindingSharesNothingWithItsPolicy(t *testing.T) {
 	*b.Spec.PreserveResourcesOnDeletion = false
 	if diff := cmp.Diff(before, &p.Spec); diff != "" {
 		t.Errorf("the policy changes with its binding: %s", diff)
+	}
+}
+
+// A policy that is refused changes deletionProtection of its bindings only so that more stays in clusters.
+func TestDeletionProtectionOfRefusedBinding(t *testing.T) {
+	const enabled, disabled = policyv1alpha1.DeletionProtectionEnabled, policyv1alpha1.DeletionProtectionDisabled
+	for _, c := range []struct {
+		have, asked, want policyv1alpha1.DeletionProtection
+	}{
+		{"", "", ""}, {"", disabled, ""}, {enabled, disabled, enabled}, {disabled, "", ""}, {disabled, enabled, enabled}, {disabled, disabled, disabled},
+	} {
+		p := &policy.Policy{Namespace: "shop", Name: "p"}
+		p.Spec.Failover, p.Spec.DeletionProtection = &policyv1alpha1.FailoverBehavior{}, c.asked
+		have := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "data-persistentvolumeclaim"})
+		have.Spec.DeletionProtection = c.have
+		claim := model.Template{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}
+		b, err := DesiredBinding(claim, "u", p, nil, Content{Replicas: -1}, have)
+		if err != nil || b.Spec.DeletionProtection != c.want {
+			t.Errorf("from %q, asked for %q: %q, %v", c.have, c.asked, b.Spec.DeletionProtection, err)
+		}
 	}
 }
