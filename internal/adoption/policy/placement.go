@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,32 +80,25 @@ func PlacedBy(b *model.Binding) Placed {
 }
 
 // Place finds the clusters that a resource goes to, in the order of their names, and the replicas of each if the placement divides
-// them.
+// them. Whether a placement is valid depends on nothing else.
 func Place(placement policyv1alpha1.Placement, members []Member, demand Demand, now Placed) (Placed, error) {
-	placed, err := selectClusters(placement, members, demand, now)
+	if err := validatePlacement(placement); err != nil {
+		return Placed{}, err
+	}
+	placed := selectClusters(placement, members, demand, now)
 	placed.Untolerated = untolerated(placement, members, placed)
-	return placed, err
+	return placed, nil
 }
 
-func selectClusters(placement policyv1alpha1.Placement, members []Member, demand Demand, now Placed) (Placed, error) {
+// selectClusters finds the clusters of a valid placement.
+func selectClusters(placement policyv1alpha1.Placement, members []Member, demand Demand, now Placed) Placed {
 	if len(placement.ClusterAffinities) == 0 {
-		return placeGroup(placement, placement.ClusterAffinity, "clusterAffinity", members, demand, now)
+		return placeGroup(placement, placement.ClusterAffinity, members, demand, now)
 	}
-	if placement.ClusterAffinity != nil {
-		return Placed{}, errors.New("spec.placement has both clusterAffinity and clusterAffinities: remove one of them")
-	}
-	names := map[string]bool{}
 	var chosen, kept Placed
 	for i := range placement.ClusterAffinities {
 		term := &placement.ClusterAffinities[i]
-		if names[term.AffinityName] {
-			return Placed{}, fmt.Errorf("spec.placement.clusterAffinities has two groups with the name %s: rename one of them", term.AffinityName)
-		}
-		names[term.AffinityName] = true
-		placed, err := placeGroup(placement, &term.ClusterAffinity, fmt.Sprintf("clusterAffinities[%d]", i), members, demand, now)
-		if err != nil {
-			return Placed{}, err
-		}
+		placed := placeGroup(placement, &term.ClusterAffinity, members, demand, now)
 		placed.Affinity = term.AffinityName
 		inUse := term.AffinityName == now.Affinity
 		// Replicas that are placed do not move to another group because more of them have no room.
@@ -124,51 +116,41 @@ func selectClusters(placement policyv1alpha1.Placement, members []Member, demand
 			// A group that is not used yet is not preferred later.
 			kept.Affinity = ""
 		}
-		return kept, nil
+		return kept
 	}
-	return chosen, nil
+	return chosen
 }
 
 // placeGroup finds the clusters of one affinity.
-func placeGroup(placement policyv1alpha1.Placement, affinity *policyv1alpha1.ClusterAffinity, path string, members []Member, demand Demand, now Placed) (Placed, error) {
+func placeGroup(placement policyv1alpha1.Placement, affinity *policyv1alpha1.ClusterAffinity, members []Member, demand Demand, now Placed) Placed {
 	var targets []Member
 	selector := selectorOf(affinity)
 	for _, m := range members {
-		selected, err := selector.selects(m)
-		if err != nil {
-			return Placed{}, fmt.Errorf("spec.placement.%s: %w", path, err)
-		}
-		if selected && (model.HasCluster(now.Clusters, m.Name) || toleratesAll(placement.ClusterTolerations, m.Taints)) {
+		if selector.selects(m) && (model.HasCluster(now.Clusters, m.Name) || toleratesAll(placement.ClusterTolerations, m.Taints)) {
 			targets = append(targets, m)
 		}
 	}
 	slices.SortFunc(targets, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
-	targets, unmet, err := spread(placement, targets, demand, now)
-	if err != nil {
-		return Placed{}, err
-	}
+	targets, unmet := spread(placement, targets, demand, now)
 	placed := Placed{Placing: model.Placing{Unmet: unmet}, Scheduling: placement.ReplicaScheduling}
 	replicas := demand.Replicas
 	if !placement.Divides() || replicas < 0 {
 		for _, m := range targets {
 			placed.Clusters = append(placed.Clusters, workv1alpha2.TargetCluster{Name: m.Name})
 		}
-		return placed, nil
+		return placed
 	}
 	if placement.DividesByRoom() {
 		placed.divideByRoom(placement, targets, demand, now)
-		return placed, nil
+		return placed
 	}
-	weights, err := weightsOf(placement.ReplicaScheduling.WeightPreference, targets)
-	if err != nil {
-		return Placed{}, fmt.Errorf("spec.placement.replicaScheduling.weightPreference: %w", err)
-	}
+	weights := weightsOf(placement.ReplicaScheduling.WeightPreference, targets)
 	for i, share := range divideReplicas(replicas, weights) {
 		if weights[i] > 0 && (share > 0 || replicas == 0) {
 			placed.Clusters = append(placed.Clusters, workv1alpha2.TargetCluster{Name: targets[i].Name, Replicas: share})
 		}
 	}
-	return placed, nil
+	return placed
 }
 
 // NotJoined are the clusters that a placement asks for by name and that are no members, in the order of their names. An excluded
@@ -219,12 +201,11 @@ func NotJoinedReason(missing []string) passage.Reason {
 		"correct the names, or join the clusters with `fairlead join`", names)
 }
 
-// clusterSelector is an affinity, read once for all clusters: it may have as many names as fit into a policy.
+// clusterSelector is a valid affinity, read once for all clusters: it may have as many names as fit into a policy.
 type clusterSelector struct {
 	affinity        *policyv1alpha1.ClusterAffinity
 	byLabels        labels.Selector
 	named, excluded sets.Set[string]
-	err             error
 }
 
 func selectorOf(affinity *policyv1alpha1.ClusterAffinity) clusterSelector {
@@ -233,40 +214,33 @@ func selectorOf(affinity *policyv1alpha1.ClusterAffinity) clusterSelector {
 		return s
 	}
 	if affinity.LabelSelector != nil {
-		s.byLabels, s.err = metav1.LabelSelectorAsSelector(affinity.LabelSelector)
+		s.byLabels, _ = metav1.LabelSelectorAsSelector(affinity.LabelSelector)
 	}
 	s.named, s.excluded = sets.New(affinity.ClusterNames...), sets.New(affinity.ExcludeClusters...)
 	return s
 }
 
 // selects tells whether an affinity selects a cluster. All of its fields have to match.
-func (s clusterSelector) selects(m Member) (bool, error) {
-	if s.affinity == nil || s.err != nil {
-		return s.err == nil, s.err
-	}
-	byFields, err := matchesFields(s.affinity.FieldSelector, m)
-	return byFields && s.byLabels.Matches(labels.Set(m.Labels)) && !s.excluded.Has(m.Name) && (len(s.named) == 0 || s.named.Has(m.Name)), err
+func (s clusterSelector) selects(m Member) bool {
+	return s.affinity == nil || matchesFields(s.affinity.FieldSelector, m) && s.byLabels.Matches(labels.Set(m.Labels)) &&
+		!s.excluded.Has(m.Name) && (len(s.named) == 0 || s.named.Has(m.Name))
 }
 
 // weightsOf gives every cluster the largest of the weights that select it, and all the same if the preference has none.
-func weightsOf(preference *policyv1alpha1.ClusterPreferences, targets []Member) ([]int64, error) {
+func weightsOf(preference *policyv1alpha1.ClusterPreferences, targets []Member) []int64 {
 	if preference == nil || len(preference.StaticWeightList) == 0 {
-		return slices.Repeat([]int64{1}, len(targets)), nil
+		return slices.Repeat([]int64{1}, len(targets))
 	}
 	weights := make([]int64, len(targets))
 	for _, w := range preference.StaticWeightList {
 		selector := selectorOf(&w.TargetCluster)
 		for i, m := range targets {
-			selected, err := selector.selects(m)
-			if err != nil {
-				return nil, err
-			}
-			if selected {
+			if selector.selects(m) {
 				weights[i] = max(weights[i], w.Weight)
 			}
 		}
 	}
-	return weights, nil
+	return weights
 }
 
 // divideReplicas divides replicas by weight. The remaining ones go to the clusters with the largest remainder; of equal ones, to

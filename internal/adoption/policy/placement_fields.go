@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,46 +11,35 @@ import (
 
 // matchesFields tells whether a cluster has the provider, the region and the zones that a selector asks for. All zones of a cluster
 // have to be among those of In, and none among those of NotIn.
-func matchesFields(selector *policyv1alpha1.FieldSelector, m Member) (bool, error) {
+func matchesFields(selector *policyv1alpha1.FieldSelector, m Member) bool {
 	if selector == nil {
-		return true, nil
+		return true
 	}
-	matches := true
-	for _, r := range selector.MatchExpressions {
-		have, err := fieldOf(m, r.Key)
-		if err != nil {
-			return false, err
-		}
+	return !slices.ContainsFunc(selector.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
+		have := fieldOf(m, policyv1alpha1.SpreadField(r.Key))
 		listed := func(value string) bool { return slices.Contains(r.Values, value) }
-		switch r.Operator {
-		case corev1.NodeSelectorOpIn:
-			matches = matches && len(have) > 0 && !slices.ContainsFunc(have, func(value string) bool { return !listed(value) })
-		case corev1.NodeSelectorOpNotIn:
-			matches = matches && !slices.ContainsFunc(have, listed)
-		default:
-			return false, fmt.Errorf("fieldSelector has the operator %q: use In or NotIn", r.Operator)
+		if r.Operator == corev1.NodeSelectorOpNotIn {
+			return slices.ContainsFunc(have, listed)
 		}
-	}
-	return matches, nil
+		return len(have) == 0 || slices.ContainsFunc(have, func(value string) bool { return !listed(value) })
+	})
 }
 
 // fieldOf are the values of a field of a cluster, none if it is not set.
-func fieldOf(m Member, field string) ([]string, error) {
+func fieldOf(m Member, field policyv1alpha1.SpreadField) []string {
 	one := func(value string) []string {
 		if value == "" {
 			return nil
 		}
 		return []string{value}
 	}
-	switch policyv1alpha1.SpreadField(field) {
+	switch field {
 	case policyv1alpha1.SpreadByProvider:
-		return one(m.Provider), nil
+		return one(m.Provider)
 	case policyv1alpha1.SpreadByRegion:
-		return one(m.Region), nil
-	case policyv1alpha1.SpreadByZone:
-		return m.Zones, nil
+		return one(m.Region)
 	}
-	return nil, fmt.Errorf("fieldSelector has the key %q: use provider, region or zone", field)
+	return m.Zones
 }
 
 // toleratesAll tells whether the taints of a cluster let a resource in that is not there yet.

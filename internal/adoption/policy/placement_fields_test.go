@@ -40,6 +40,9 @@ func TestPlaceByFields(t *testing.T) {
 	spreads := func(constraints string) string {
 		return "clusterTolerations: [{operator: Exists}], spreadConstraints: [" + constraints + "]"
 	}
+	weighed := func(target string) string {
+		return "replicaScheduling: {replicaSchedulingType: Divided, weightPreference: {staticWeightList: [{weight: 1, targetCluster: {}}, {weight: 1, targetCluster: {" + target + "}}]}}"
+	}
 	for name, c := range map[string]struct {
 		placement string
 		// now is where the resource is, after the group that is used, if any.
@@ -74,6 +77,18 @@ func TestPlaceByFields(t *testing.T) {
 		"a group that cannot work":         {"clusterAffinities: [{affinityName: a}, {affinityName: b, labelSelector: {matchExpressions: [{key: a, operator: Like}]}}]", "", `error: spec.placement.clusterAffinities[1]: "Like" is not a valid label selector operator`},
 		"a group whose constraints do not fit": {
 			"spreadConstraints: [{spreadByField: cluster, minGroups: 2}], " + groups, "", "second: a2 b2",
+		},
+
+		"a weight that cannot work": {
+			"clusterAffinity: {clusterNames: [a1]}, " + weighed("labelSelector: {matchExpressions: [{key: tier, operator: in, values: [a]}]}"), "",
+			`error: spec.placement.replicaScheduling.weightPreference.staticWeightList[1].targetCluster: "in" is not a valid label selector operator`,
+		},
+		"a weight that cannot work, and no cluster": {
+			"clusterAffinity: {clusterNames: [x]}, " + weighed("fieldSelector: {matchExpressions: [{key: city, operator: In, values: [a]}]}"), "",
+			`error: spec.placement.replicaScheduling.weightPreference.staticWeightList[1].targetCluster: fieldSelector has the key "city": use provider, region or zone`,
+		},
+		"weights that are not used": {
+			"clusterAffinity: {clusterNames: [a1]}, replicaScheduling: {replicaSchedulingType: Duplicated, weightPreference: {staticWeightList: [{weight: 1, targetCluster: {labelSelector: {matchExpressions: [{key: a, operator: Like}]}}}]}}", "", "a1",
 		},
 
 		"no group meets the constraints": {"spreadConstraints: [{minGroups: 3}], " + groups, "", "unmet"},

@@ -12,11 +12,11 @@ import (
 // spread selects clusters by the spread constraints of a placement: as many as these allow, those where the resource is before
 // others, and by room those with the most of it. If the constraints cannot be met, the resource stays where it is. Replicas that are
 // divided by static weights follow the weights alone.
-func spread(placement policyv1alpha1.Placement, targets []Member, demand Demand, now Placed) (selected []Member, unmet bool, err error) {
-	constraints, err := spreadLimits(placement.SpreadConstraints)
+func spread(placement policyv1alpha1.Placement, targets []Member, demand Demand, now Placed) (selected []Member, unmet bool) {
+	constraints, _ := spreadLimits(placement.SpreadConstraints)
 	byRoom := placement.DividesByRoom() && demand.Replicas >= 0
-	if err != nil || len(constraints) == 0 || placement.Divides() && !byRoom {
-		return targets, false, err
+	if len(constraints) == 0 || placement.Divides() && !byRoom {
+		return targets, false
 	}
 	ordered := targets
 	if byRoom {
@@ -37,10 +37,10 @@ func spread(placement policyv1alpha1.Placement, targets []Member, demand Demand,
 		if chosen := selectSpread(constraints, order); chosen != nil {
 			return slices.DeleteFunc(targets, func(m Member) bool {
 				return !slices.ContainsFunc(chosen, func(c Member) bool { return c.Name == m.Name })
-			}), false, nil
+			}), false
 		}
 	}
-	return slices.DeleteFunc(targets, func(m Member) bool { return !model.HasCluster(now.Clusters, m.Name) }), true, nil
+	return slices.DeleteFunc(targets, func(m Member) bool { return !model.HasCluster(now.Clusters, m.Name) }), true
 }
 
 // spreadLimit is how many groups a field may make.
@@ -76,9 +76,7 @@ func (l spreadLimit) groupsOf(m Member) []string {
 	if l.field == policyv1alpha1.SpreadByCluster {
 		return []string{m.Name}
 	}
-	// The schema has no other fields.
-	groups, _ := fieldOf(m, string(l.field))
-	return groups
+	return fieldOf(m, l.field)
 }
 
 // hasGroups tells whether a cluster is in a group of every constraint.
