@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
-	"github.com/fairlead/fairlead/internal/adoption/model"
 )
 
 // spread selects clusters by the spread constraints of a placement: as many as these allow, those where the resource is before
@@ -23,24 +24,24 @@ func spread(placement policyv1alpha1.Placement, targets []Member, demand Demand,
 		ordered = slices.Clone(targets)
 		slices.SortStableFunc(ordered, func(a, b Member) int { return cmp.Compare(roomIn(b, demand), roomIn(a, demand)) })
 	}
+	there := sets.New[string]()
+	for _, c := range now.Clusters {
+		there.Insert(c.Name)
+	}
 	var candidates []Member
-	for _, there := range []bool{true, false} {
+	for _, before := range []bool{true, false} {
 		for _, m := range ordered {
-			if model.HasCluster(now.Clusters, m.Name) == there && hasGroups(constraints, m) {
+			if there.Has(m.Name) == before && hasGroups(constraints, m) {
 				candidates = append(candidates, m)
 			}
 		}
 	}
-	// The first cluster decides which groups are left for the others: if its groups do not do, another one is the first.
-	for first := range candidates {
-		order := append([]Member{candidates[first]}, slices.Delete(slices.Clone(candidates), first, first+1)...)
-		if chosen := selectSpread(constraints, order); chosen != nil {
-			return slices.DeleteFunc(targets, func(m Member) bool {
-				return !slices.ContainsFunc(chosen, func(c Member) bool { return c.Name == m.Name })
-			}), false
-		}
+	chosen := selectSpread(constraints, candidates)
+	if chosen == nil {
+		return slices.DeleteFunc(targets, func(m Member) bool { return !there.Has(m.Name) }), true
 	}
-	return slices.DeleteFunc(targets, func(m Member) bool { return !model.HasCluster(now.Clusters, m.Name) }), true
+	slices.SortFunc(chosen, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
+	return chosen, false
 }
 
 // spreadLimit is how many groups a field may make.
@@ -82,51 +83,4 @@ func (l spreadLimit) groupsOf(m Member) []string {
 // hasGroups tells whether a cluster is in a group of every constraint.
 func hasGroups(limits []spreadLimit, m Member) bool {
 	return !slices.ContainsFunc(limits, func(l spreadLimit) bool { return len(l.groupsOf(m)) == 0 })
-}
-
-// selectSpread takes clusters in order, first those that bring a group which is still missing, and then all that no limit excludes.
-// It is nil if groups are missing at the end.
-func selectSpread(limits []spreadLimit, order []Member) []Member {
-	var chosen []Member
-	groups := make([]map[string]bool, len(limits))
-	for i := range groups {
-		groups[i] = map[string]bool{}
-	}
-	added := func(i int, m Member) int {
-		n := 0
-		for _, group := range limits[i].groupsOf(m) {
-			if !groups[i][group] {
-				n++
-			}
-		}
-		return n
-	}
-	for _, missingOnly := range []bool{true, false} {
-		for _, m := range order {
-			if slices.ContainsFunc(chosen, func(c Member) bool { return c.Name == m.Name }) {
-				continue
-			}
-			fits, brings := true, false
-			for i, l := range limits {
-				n := added(i, m)
-				fits = fits && (l.max == 0 || len(groups[i])+n <= l.max)
-				brings = brings || n > 0 && len(groups[i]) < l.min && l.field != policyv1alpha1.SpreadByCluster
-			}
-			if !fits || missingOnly && !brings {
-				continue
-			}
-			chosen = append(chosen, m)
-			for i, l := range limits {
-				for _, group := range l.groupsOf(m) {
-					groups[i][group] = true
-				}
-			}
-		}
-	}
-	for i, l := range limits {
-		if len(groups[i]) < l.min {
-			return nil
-		}
-	}
-	return chosen
 }
