@@ -55,7 +55,7 @@ const (
 
 // Annotations of a binding whose policy has activationPreference: Lazy.
 const (
-	// AnnotationActivated has the version of the template with which the policy last took effect.
+	// AnnotationActivated has the TemplateVersion of the template with which the policy last took effect.
 	AnnotationActivated = "fairlead.dev/activated-version"
 	// AnnotationDeferred set to "true" tells that the policy takes effect when the template changes.
 	AnnotationDeferred = "fairlead.dev/deferred"

@@ -34,8 +34,8 @@ func (p *Policy) Activate(have *model.Binding, version string, created time.Time
 	if !p.IsLazy() || have != nil && (p.isRequested(have.Spec) || isFormer(have)) {
 		return Activation{Policy: p}
 	}
-	if recorded := activatedVersion(have); recorded != "" {
-		if recorded != version {
+	if have != nil && model.ActivatedVersion(have) != "" {
+		if model.HasChanged(have, version) {
 			return Activation{Policy: p}
 		}
 	} else if created.IsZero() || !created.Before(p.ChangedAt) {
@@ -57,13 +57,6 @@ func (p *Policy) Activate(have *model.Binding, version string, created time.Time
 
 // isFormer holds for what is left of a binding that somebody has deleted: where the resource is, and not by which policy.
 func isFormer(b *model.Binding) bool { return b.Spec.Placement == nil && len(b.Spec.Clusters) > 0 }
-
-func activatedVersion(have *model.Binding) string {
-	if have == nil {
-		return ""
-	}
-	return model.ActivatedVersion(have)
-}
 
 // isRequested tells whether a binding was written for the policy as it is now, but for its suspension.
 func (p *Policy) isRequested(s *workv1alpha2.ResourceBindingSpec) bool {

@@ -137,7 +137,7 @@ func ContentOf(template *unstructured.Unstructured, p *policy.Policy) (Content, 
 		return c, nil
 	}
 	var err error
-	c.Version, err = manifest.Version(template)
+	c.Version, err = manifest.ActivationVersion(template)
 	return c, err
 }
 
