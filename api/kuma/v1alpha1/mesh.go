@@ -123,13 +123,14 @@ func (m *Mesh) MTLSBackend() string {
 }
 
 // ModeInForce is the mode that proxies are configured by. A mesh leaves Disabled, and enters Exclusive, which removes the tags,
-// only when the status has the mode: generationStatus.nextMode writes it when the MeshServices exist.
+// only when the status has the mode: generationStatus.nextMode writes it when the MeshServices exist. Other edits of a mesh in
+// Exclusive change nothing: MeshServices are not deleted before the status has another mode.
 func (m *Mesh) ModeInForce() Mode {
 	mode, was := m.Mode(), m.Status.Mode
 	switch {
 	case mode != ModeDisabled && was == ModeDisabled:
 		return ModeDisabled
-	case mode == ModeExclusive && (was != ModeExclusive || m.Status.ObservedGeneration != m.Generation):
+	case mode == ModeExclusive && was != ModeExclusive:
 		return ModeEverywhere
 	}
 	return mode

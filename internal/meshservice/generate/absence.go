@@ -13,40 +13,39 @@ import (
 // Mesh is kept for a while: `kubectl replace --force` deletes a Mesh and creates it again, and consumers must not lose their
 // MeshServices meanwhile.
 type deletedMeshes struct {
-	mu    sync.Mutex
-	seen  map[string]bool
+	mu sync.Mutex
+	// since is zero for a Mesh that exists.
 	since map[string]time.Time
 }
 
 func newDeletedMeshes() *deletedMeshes {
-	return &deletedMeshes{seen: map[string]bool{}, since: map[string]time.Time{}}
+	return &deletedMeshes{since: map[string]time.Time{}}
 }
 
 // exists notes that a Mesh exists.
 func (d *deletedMeshes) exists(mesh string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.seen[mesh] = true
-	delete(d.since, mesh)
+	d.since[mesh] = time.Time{}
 }
 
-// remaining is how long to keep what is generated for a Mesh that does not exist; nothing if it never did.
+// knows says whether this process has seen a Mesh, or already counts how long it is deleted.
+func (d *deletedMeshes) knows(mesh string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, known := d.since[mesh]
+	return known
+}
+
+// remaining is how long to keep what is generated for a Mesh that does not exist. A process that never saw the Mesh, as after a
+// restart, counts from now.
 func (d *deletedMeshes) remaining(mesh string, grace time.Duration, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.seen[mesh] {
-		return 0
-	}
-	if _, known := d.since[mesh]; !known {
+	if d.since[mesh].IsZero() {
 		d.since[mesh] = now
 	}
-	left := d.since[mesh].Add(grace).Sub(now)
-	if left > 0 {
-		return left
-	}
-	delete(d.seen, mesh)
-	delete(d.since, mesh)
-	return 0
+	return max(d.since[mesh].Add(grace).Sub(now), 0)
 }
 
 // meshDeletedError says that a Mesh was deleted a moment ago, and may be created again.

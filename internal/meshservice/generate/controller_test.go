@@ -73,8 +73,8 @@ func TestInForce(t *testing.T) {
 		"while some are missing":    {missing, exclusive, everywhere, 2, everywhere},
 		"once all are there":        {generationStatus{}, exclusive, everywhere, 2, exclusive},
 		"with a new Service":        {missing, exclusive, exclusive, 2, exclusive},
-		"off and on again":          {missing, exclusive, exclusive, 1, everywhere},
 		"other edits":               {generationStatus{}, exclusive, exclusive, 1, exclusive},
+		"other edits, new Service":  {missing, exclusive, exclusive, 1, exclusive},
 		"where somebody's is":       {theirs, exclusive, everywhere, 2, exclusive},
 		"where somebody's came":     {theirs, exclusive, exclusive, 1, exclusive},
 		"with what has no name":     {odd, exclusive, everywhere, 2, everywhere},
@@ -91,6 +91,9 @@ func TestInForce(t *testing.T) {
 			mesh := &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 			mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: c.asked}
 			mesh.Status.Mode, mesh.Status.ObservedGeneration = c.was, c.observed
+			if read := mesh.ModeInForce(); c.was == exclusive && read != c.asked {
+				t.Errorf("until the status is written, %s is in force, want %s", read, c.asked)
+			}
 			got := c.counts.nextMode(mesh, false)
 			if got != c.want {
 				t.Errorf("%s is in force, want %s", got, c.want)

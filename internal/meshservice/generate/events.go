@@ -69,6 +69,18 @@ var firstObserved = predicate.Funcs{
 // specChanged drops changes of the status.
 var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, metadataChanged)
 
+// meshChanged passes, beside changes of the spec, that the status has another mode: see generatedMode.
+var meshChanged = predicate.Or[client.Object](specChanged, modeObserved)
+
+// modeObserved passes a change of the mode in the status of a Mesh.
+var modeObserved = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*kumav1alpha1.Mesh)
+		now, same := e.ObjectNew.(*kumav1alpha1.Mesh)
+		return ok && same && before.Status.Mode != now.Status.Mode
+	},
+}
+
 // metadataChanged drops changes other than labels and annotations.
 var metadataChanged = predicate.Or[client.Object](predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 

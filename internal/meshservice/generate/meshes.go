@@ -223,16 +223,14 @@ func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 // nextMode is the mode for the status, from which Mesh.ModeInForce decides what proxies get. A mesh leaves Disabled when all
 // MeshServices are generated or generation has stalled, so that proxies change once. Exclusive starts when nothing is
 // missing and nobody is stranded, since it removes the tags; it is not left for a new Service, which would bring all tags back.
+// MeshServices of a mesh that was Disabled in between and lost some come back by way of Disabled: see generatedMode.
 // Blocked ones do not count: anybody who may write MeshServices in one namespace could hold back the whole mesh.
 func (c *generationStatus) nextMode(mesh *kumav1alpha1.Mesh, stalled bool) kumav1alpha1.Mode {
 	mode, was := mesh.Mode(), mesh.Status.Mode
 	if mode != kumav1alpha1.ModeDisabled && was == kumav1alpha1.ModeDisabled && len(c.pending) > 0 && !stalled {
 		return kumav1alpha1.ModeDisabled
 	}
-	if mode != kumav1alpha1.ModeExclusive || len(c.pending)+len(c.nameless)+len(c.stranded) == 0 {
-		return mode
-	}
-	if was == mode && (mesh.Status.ObservedGeneration == mesh.Generation || len(c.pending) == 0) {
+	if mode != kumav1alpha1.ModeExclusive || was == mode || len(c.pending)+len(c.nameless)+len(c.stranded) == 0 {
 		return mode
 	}
 	return kumav1alpha1.ModeEverywhere

@@ -84,7 +84,7 @@ func metadataOf(apiVersion, kind string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}
 }
 
-// modeOf returns the mode of a mesh, and whether the Mesh exists. For a Mesh that was deleted a moment ago, it returns a
+// modeOf returns the generatedMode of a mesh, and whether the Mesh exists. For a Mesh that was deleted a moment ago, it returns a
 // meshDeletedError.
 func (r *reconciler) modeOf(ctx context.Context, name string) (kumav1alpha1.Mode, bool, error) {
 	var mesh kumav1alpha1.Mesh
@@ -94,12 +94,41 @@ func (r *reconciler) modeOf(ctx context.Context, name string) (kumav1alpha1.Mode
 		return kumav1alpha1.ModeDisabled, false, err
 	case err == nil && mesh.DeletionTimestamp == nil:
 		r.deleted.exists(name)
-		return mesh.Mode(), true, nil
+		return generatedMode(&mesh), true, nil
+	}
+	known := r.deleted.knows(name)
+	if !known {
+		if known, err = r.hasObjects(ctx, name); err != nil {
+			return kumav1alpha1.ModeDisabled, false, err
+		}
+	}
+	if !known {
+		return kumav1alpha1.ModeDisabled, false, nil
 	}
 	if left := r.deleted.remaining(name, r.MeshGrace, r.now()); left > 0 {
 		return kumav1alpha1.ModeDisabled, false, meshDeletedError{name, left}
 	}
 	return kumav1alpha1.ModeDisabled, false, nil
+}
+
+// generatedMode is the mode to generate for. What was generated for another mode is deleted only when the status says Disabled,
+// from which a mesh that is not Disabled any more starts anew. Until then that mesh still is in Exclusive, and must have lost nothing.
+func generatedMode(mesh *kumav1alpha1.Mesh) kumav1alpha1.Mode {
+	if mode := mesh.Mode(); mode != kumav1alpha1.ModeDisabled || mesh.Status.Mode == "" {
+		return mode
+	}
+	return mesh.Status.Mode
+}
+
+// hasObjects says whether a mesh has MeshServices or Dataplanes.
+func (r *reconciler) hasObjects(ctx context.Context, mesh string) (bool, error) {
+	for _, list := range []client.ObjectList{&kumav1alpha1.MeshServiceList{}, &kumav1alpha1.DataplaneList{}} {
+		err := r.cache.List(ctx, list, client.MatchingFields{byMesh: mesh}, client.Limit(1), client.UnsafeDisableDeepCopy)
+		if err != nil || meta.LenList(list) > 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // pointersTo returns the addresses of the items of a list.

@@ -39,7 +39,7 @@ func (r *reconciler) setupPolicies(mgr ctrl.Manager) error {
 	changed := kube.EnqueueAfter(statusDebounce, meshOf)
 	ours := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 	b := newController(mgr, "policies", 1).
-		Watches(&kumav1alpha1.Mesh{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&kumav1alpha1.Mesh{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, modeObserved))).
 		Watches(&kumav1alpha1.MeshService{}, changed, ours).
 		Watches(&kumav1alpha1.MeshMultiZoneService{}, changed, ours).
 		Watches(&corev1.ConfigMap{}, changed)

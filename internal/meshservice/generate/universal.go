@@ -25,7 +25,7 @@ func (r *reconciler) setupUniversal(mgr ctrl.Manager) error {
 	b := newController(mgr, "universal", maxConcurrent).
 		Watches(&kumav1alpha1.Dataplane{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfDataplane), builder.WithPredicates(specChanged)).
 		Watches(&kumav1alpha1.MeshService{}, handler.EnqueueRequestsFromMapFunc(r.servicesOfMeshService), builder.WithPredicates(specChanged)).
-		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.universalServicesOfMesh), builder.WithPredicates(specChanged))
+		Watches(&kumav1alpha1.Mesh{}, handler.EnqueueRequestsFromMapFunc(r.universalServicesOfMesh), builder.WithPredicates(meshChanged))
 	return r.complete(b, "Dataplanes", r.reconcileUniversal)
 }
 
