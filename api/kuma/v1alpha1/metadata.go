@@ -101,6 +101,8 @@ const (
 	ReasonGenerating = "Generating"
 	// ReasonUnmanaged means that a resource with the name exists that Fairlead does not manage.
 	ReasonUnmanaged = "Unmanaged"
+	// ReasonInvalidName means that values of kuma.io/service are not valid as names of MeshServices, and get none.
+	ReasonInvalidName = "InvalidName"
 	// ReasonConsumersStranded means that mode Exclusive is held back, because it would leave consumers with nothing to reach.
 	ReasonConsumersStranded = "ConsumersStranded"
 )
@@ -166,6 +168,8 @@ const (
 	ReasonNoMeshServices = "NoMeshServices"
 	// ReasonProxiesNotConnected means that proxies of the consumers that are left are not connected.
 	ReasonProxiesNotConnected = "ProxiesNotConnected"
+	// ReasonConsumersAbsent means that consumers that fairlead.dev/migrate-consumers names have no proxies.
+	ReasonConsumersAbsent = "ConsumersAbsent"
 )
 
 // Reasons of Served.

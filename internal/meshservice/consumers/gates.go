@@ -85,7 +85,8 @@ func whileNotGenerated(p *planner) *passage.Reason {
 		return nil
 	case generated == nil || generated.ObservedGeneration != p.Mesh.Generation:
 		return passage.Hold(kumav1alpha1.ReasonNotGenerated, "waiting for the MeshServices of Mesh %s to be generated", p.Mesh.Name)
-	case generated.Status != metav1.ConditionTrue:
+	// A value without a MeshService stays a tag, which consumers reach in the mode that switches them.
+	case generated.Status != metav1.ConditionTrue && generated.Reason != kumav1alpha1.ReasonInvalidName:
 		return passage.Hold(kumav1alpha1.ReasonNotGenerated, "waiting for the MeshServices of Mesh %s: %s", p.Mesh.Name, generated.Message)
 	}
 	return nil

@@ -207,7 +207,26 @@ func planOf(mesh *kumav1alpha1.Mesh, record *kumav1alpha1.MeshMigration, intent 
 		}
 		plan.Steps = append(plan.Steps, step)
 	}
+	for _, name := range absentConsumers(record, intent) {
+		step := stepOf(&kumav1alpha1.MigratedConsumer{Name: name}, false)
+		step.Held = true
+		step.Reason = passage.Because(kumav1alpha1.ReasonConsumersAbsent, "the consumer has no proxies: start its pods, or run "+
+			"`fairlead migrate mesh %s` without it in --consumers", mesh.Name)
+		plan.Steps = append(plan.Steps, step)
+	}
 	return plan
+}
+
+// absentConsumers are the consumers that a recorded intent names, and that have no proxies to switch.
+func absentConsumers(record *kumav1alpha1.MeshMigration, intent *Intent) []string {
+	if intent == nil || len(intent.Consumers) == 0 || record.Revert || record.Intent != intent.ID {
+		return nil
+	}
+	known := map[string]bool{}
+	for i := range record.Consumers {
+		known[record.Consumers[i].Name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(intent.Consumers), func(name string) bool { return known[name] })
 }
 
 func stepOf(c *kumav1alpha1.MigratedConsumer, revert bool) passage.Step {

@@ -134,9 +134,6 @@ func (p *planner) progressText(d passage.Decision, counts passage.Counts) string
 	if counts.Total == 0 {
 		text = "no consumers to switch"
 	}
-	if absent := p.absentConsumers(); len(absent) > 0 {
-		text += ", no proxies of " + firstAndCount(absent)
-	}
 	if counts.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", counts.Failed)
 	}
@@ -144,18 +141,6 @@ func (p *planner) progressText(d passage.Decision, counts passage.Counts) string
 		text += fmt.Sprintf(", batch %d of %d", d.Batch, d.Batches)
 	}
 	return text
-}
-
-// absentConsumers are consumers of the intent without proxies.
-func (p *planner) absentConsumers() []string {
-	if p.intent == nil || p.record.Revert || len(p.intent.Consumers) == 0 {
-		return nil
-	}
-	known := map[string]bool{}
-	for i := range p.record.Consumers {
-		known[p.record.Consumers[i].Name] = true
-	}
-	return slices.DeleteFunc(slices.Clone(p.intent.Consumers), func(name string) bool { return known[name] })
 }
 
 func (p *planner) revertedText() string {

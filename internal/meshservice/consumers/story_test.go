@@ -170,6 +170,16 @@ func stories() map[string]story {
 				w.ask(Intent{ID: "two", Revert: true, Consumers: []string{"shop/Deployment/a"}})
 			})
 		}},
+		"absent-consumer": {"The only one that is named is scaled to zero: nobody is switched, and that is said until it runs.", func(w *world) {
+			w.deploy("a", 1)
+			w.asks(0, Intent{ID: "one", BatchSize: 2, Consumers: []string{"shop/Deployment/late"}})
+			w.on(30, "late is deployed", func() { w.deploy("late", 1) })
+		}},
+		"invalid-name": {"A value of kuma.io/service is not valid as the name of a MeshService. That keeps nobody from those that are generated.", func(w *world) {
+			w.deploy("a", 1)
+			setGenerated(w.mesh, metav1.ConditionFalse, kumav1alpha1.ReasonInvalidName, "1 value of kuma.io/service not valid as a MeshService name: pay_api")
+			w.asks(0, twos)
+		}},
 		"late-consumer": {"A consumer that is deployed after all was done joins as a further batch. In Exclusive nobody has to.", func(w *world) {
 			w.deploy("a", 1)
 			w.asks(0, twos)

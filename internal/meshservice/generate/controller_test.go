@@ -44,6 +44,8 @@ func TestGenerationStatus(t *testing.T) {
 			"True Generated 2 MeshServices, 1 of them generated; 1 MeshService taken over from another control plane and left unchanged, because Fairlead does not generate the same: shop/cart; delete those without callers"},
 		"taken over, and disabled": {generationStatus{total: 1, takenOver: map[string]bool{"shop/cart": true}}, kumav1alpha1.ModeDisabled,
 			"False Disabled meshServices is Disabled: no MeshService is generated; 1 MeshService taken over from another control plane and left unchanged, because meshServices is Disabled: shop/cart"},
+		"no name, while generating": {generationStatus{nameless: []string{"a_a"}, pending: []string{"shop/stock"}}, kumav1alpha1.ModeEverywhere,
+			"False Generating 1 MeshService not generated yet: shop/stock; 1 value of kuma.io/service not valid as a MeshService name: a_a; use at most 63 lower-case letters, digits and '-'"},
 		"no name": {generationStatus{nameless: strings.Split("a_a b_b c_c d_d e_e f_f g_g", " ")}, kumav1alpha1.ModeEverywhere,
 			"False InvalidName 7 values of kuma.io/service not valid as a MeshService name: a_a, b_b, c_c, d_d, e_e and 2 more; use at most 63 lower-case letters, digits and '-'"},
 	} {

@@ -177,6 +177,11 @@ func (c *generationStatus) blockedText() string {
 		countText(len(c.blocked), "MeshService"), namesText(c.blocked))
 }
 
+func (c *generationStatus) namelessText() string {
+	return fmt.Sprintf("%s of kuma.io/service not valid as a MeshService name: %s; use at most 63 lower-case letters, digits and '-'",
+		countText(len(c.nameless), "value"), namesText(c.nameless))
+}
+
 func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 	condition := metav1.Condition{Type: kumav1alpha1.ConditionGenerated, Status: metav1.ConditionFalse}
 	for _, names := range [][]string{c.pending, c.nameless} {
@@ -188,13 +193,14 @@ func (c *generationStatus) condition(mode kumav1alpha1.Mode) metav1.Condition {
 		condition.Message = fmt.Sprintf("meshServices is Disabled: %s to delete", countText(c.generated, "generated MeshService"))
 	case mode == kumav1alpha1.ModeDisabled:
 		condition.Reason, condition.Message = kumav1alpha1.ReasonDisabled, "meshServices is Disabled: no MeshService is generated"
-	case len(c.nameless) > 0:
-		condition.Reason = ReasonInvalidName
-		condition.Message = fmt.Sprintf("%s of kuma.io/service not valid as a MeshService name: %s; use at most 63 lower-case letters, digits and '-'",
-			countText(len(c.nameless), "value"), namesText(c.nameless))
 	case len(c.pending) > 0:
 		condition.Reason = kumav1alpha1.ReasonGenerating
 		condition.Message = fmt.Sprintf("%s not generated yet: %s", countText(len(c.pending), "MeshService"), namesText(c.pending))
+		if len(c.nameless) > 0 {
+			condition.Message += "; " + c.namelessText()
+		}
+	case len(c.nameless) > 0:
+		condition.Reason, condition.Message = kumav1alpha1.ReasonInvalidName, c.namelessText()
 	case len(c.stranded) > 0:
 		condition.Reason = kumav1alpha1.ReasonConsumersStranded
 		condition.Message = fmt.Sprintf("%s would reach nothing in mode %s: %s; %s",

@@ -17,9 +17,6 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/policy"
 )
 
-// ReasonInvalidName is the reason of Generated for values of kuma.io/service that are not valid as names.
-const ReasonInvalidName = "InvalidName"
-
 // ReasonIgnored is the reason of the event on a HostnameGenerator outside the system namespace.
 const ReasonIgnored = "Ignored"
 
