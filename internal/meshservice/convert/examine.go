@@ -16,6 +16,7 @@ type entry struct {
 	Rules     []struct {
 		Default struct {
 			BackendRefs []yaml.Node `yaml:"backendRefs"`
+			Filters     []yaml.Node `yaml:"filters"`
 		} `yaml:"default"`
 	} `yaml:"rules"`
 }
@@ -104,18 +105,31 @@ func (p *policyNode) finding(field string, line int, service string) Finding {
 	return Finding{Line: line, Kind: p.kind, Policy: p.name, Field: field, Service: service, Action: NeedsPerson}
 }
 
-// backends returns a finding for each backend of a route that is a tag.
+// backends returns a finding for each backend of a route that is a tag, and for each tag that requests are mirrored to.
 func (p *policyNode) backends(index int, e entry) []Finding {
 	var findings []Finding
+	examine := func(what, path string, node *yaml.Node) {
+		var r successor.Ref
+		if node.Decode(&r) != nil || !r.RefersToTag() {
+			return
+		}
+		f := p.finding(fmt.Sprintf("spec.to[%d].%s", index, path), node.Line, r.Name)
+		f.Why = fmt.Sprintf("the %s has the instances of all zones: decide whether it should, and name a MeshService or MeshMultiZoneService with its port", what)
+		findings = append(findings, f)
+	}
 	for i, rule := range e.Rules {
-		for j, node := range rule.Default.BackendRefs {
-			var r successor.Ref
-			if node.Decode(&r) != nil || !r.RefersToTag() {
-				continue
+		for j := range rule.Default.BackendRefs {
+			examine("backend", fmt.Sprintf("rules[%d].default.backendRefs[%d]", i, j), &rule.Default.BackendRefs[j])
+		}
+		for j, node := range rule.Default.Filters {
+			var filter struct {
+				RequestMirror struct {
+					BackendRef yaml.Node `yaml:"backendRef"`
+				} `yaml:"requestMirror"`
 			}
-			f := p.finding(fmt.Sprintf("spec.to[%d].rules[%d].default.backendRefs[%d]", index, i, j), node.Line, r.Name)
-			f.Why = "the backend has the instances of all zones: decide whether it should, and name a MeshService or MeshMultiZoneService with its port"
-			findings = append(findings, f)
+			if node.Decode(&filter) == nil {
+				examine("mirror", fmt.Sprintf("rules[%d].default.filters[%d].requestMirror.backendRef", i, j), &filter.RequestMirror.BackendRef)
+			}
 		}
 	}
 	return findings

@@ -63,6 +63,10 @@ func TestRoutesToLookAt(t *testing.T) {
 			http(`{to: [{targetRef: {kind: Mesh}, rules: [{}, {default: {backendRefs: [{kind: MeshService, name: a, port: 80}, {kind: MeshService, name: b}]}}]}]}`),
 			model.ReachableBackendRefs, []string{"spec.to[0].rules[1].default.backendRefs[1]"},
 		},
+		"that mirrors to tags": {
+			http(`{to: [{targetRef: {kind: Mesh}, rules: [{default: {filters: [{type: RequestRedirect, requestRedirect: {}}, {type: RequestMirror, requestMirror: {backendRef: {kind: MeshService, name: b}}}, {type: RequestMirror, requestMirror: {backendRef: {kind: MeshService, name: a, port: 80}}}]}}]}]}`),
+			model.Exclusive, []string{"spec.to[0].rules[0].default.filters[1].requestMirror.backendRef"},
+		},
 		"of connections": {
 			parsed(t, &kumav1alpha1.MeshTCPRoute{}, `{to: [{targetRef: {kind: MeshService, name: backend}, rules: [{default: {backendRefs: [{kind: MeshServiceSubset, name: b, tags: {v: "1"}}, {kind: MeshService, name: c_shop_svc_80}]}}]}]}`),
 			model.Exclusive, []string{"spec.to[0].targetRef", "spec.to[0].rules[0].default.backendRefs[1]"},

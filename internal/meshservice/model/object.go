@@ -1,6 +1,8 @@
 package model
 
 import (
+	"encoding/json"
+	"fmt"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,20 +30,54 @@ func MatchesAll(wanted, have map[string]string) bool {
 	return true
 }
 
-// RouteBackends returns the kind of the route that the default of an entry belongs to, and the backends of each of its rules. The
-// kind is empty for an entry of any other policy.
-func RouteBackends(conf any) (kind string, rules [][]kumav1alpha1.BackendRef) {
+// Backend is a backend of a route.
+type Backend struct {
+	kumav1alpha1.BackendRef
+	// Path is that of the reference, within its entry.
+	Path string
+	// Mirror says that it gets a copy of the requests only.
+	Mirror bool
+}
+
+// RouteBackends returns the kind of the route that the default of an entry belongs to, and the backends of all of its rules, with
+// those that requests are mirrored to. The kind is empty for an entry of any other policy.
+func RouteBackends(conf any) (kind string, backends []Backend) {
+	add := func(rule int, refs []kumav1alpha1.BackendRef) {
+		for i, ref := range refs {
+			backends = append(backends, Backend{BackendRef: ref, Path: fmt.Sprintf("rules[%d].default.backendRefs[%d]", rule, i)})
+		}
+	}
 	switch to := conf.(type) {
 	case *kumav1alpha1.MeshHTTPRouteTo:
-		for _, rule := range to.Rules {
-			rules = append(rules, rule.Default.BackendRefs)
+		for i, rule := range to.Rules {
+			add(i, rule.Default.BackendRefs)
+			for j, written := range rule.Default.Filters {
+				if ref := mirrorOf(written.Raw); ref != nil {
+					path := fmt.Sprintf("rules[%d].default.filters[%d].requestMirror.backendRef", i, j)
+					backends = append(backends, Backend{BackendRef: *ref, Path: path, Mirror: true})
+				}
+			}
 		}
-		return kumav1alpha1.MeshHTTPRouteKind, rules
+		return kumav1alpha1.MeshHTTPRouteKind, backends
 	case *kumav1alpha1.MeshTCPRouteTo:
-		for _, rule := range to.Rules {
-			rules = append(rules, rule.Default.BackendRefs)
+		for i, rule := range to.Rules {
+			add(i, rule.Default.BackendRefs)
 		}
-		return kumav1alpha1.MeshTCPRouteKind, rules
+		return kumav1alpha1.MeshTCPRouteKind, backends
 	}
 	return "", nil
+}
+
+// mirrorOf returns the backend that a filter mirrors requests to, nil if it does not. A rule with an invalid filter is left out, and
+// that is reported elsewhere.
+func mirrorOf(filter []byte) *kumav1alpha1.BackendRef {
+	var written struct {
+		RequestMirror *struct {
+			BackendRef kumav1alpha1.BackendRef `json:"backendRef"`
+		} `json:"requestMirror"`
+	}
+	if json.Unmarshal(filter, &written) != nil || written.RequestMirror == nil {
+		return nil
+	}
+	return &written.RequestMirror.BackendRef
 }

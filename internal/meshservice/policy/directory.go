@@ -122,13 +122,10 @@ func Dangling(policies []Policy, destinations []model.Destination) []Finding {
 			if e.TargetRef.Kind != kumav1alpha1.MeshExternalServiceKind {
 				report(to+".targetRef", referenceOf(e.TargetRef, p.GetNamespace(), isRoute(e.Default)))
 			}
-			_, rules := model.RouteBackends(e.Default)
-			for i, refs := range rules {
-				for j, ref := range refs {
-					if ref.Kind != kumav1alpha1.MeshExternalServiceKind {
-						path := fmt.Sprintf("%s.rules[%d].default.backendRefs[%d]", to, i, j)
-						report(path, backendOf(ref, p.GetNamespace()))
-					}
+			_, backends := model.RouteBackends(e.Default)
+			for _, backend := range backends {
+				if backend.Kind != kumav1alpha1.MeshExternalServiceKind {
+					report(to+"."+backend.Path, backendOf(backend.BackendRef, p.GetNamespace()))
 				}
 			}
 		}

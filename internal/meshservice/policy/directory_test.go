@@ -18,6 +18,9 @@ func TestDangling(t *testing.T) {
 	route := func(ref, backends string) string {
 		return "kind: MeshHTTPRoute\nmetadata: {name: a}\nspec: {to: [{targetRef: " + ref + ", rules: [{default: {backendRefs: [" + backends + "]}}]}]}"
 	}
+	mirror := func(ref string) string {
+		return "kind: MeshHTTPRoute\nmetadata: {name: a}\nspec: {to: [{targetRef: {kind: Mesh}, rules: [{default: {filters: [{type: RequestMirror, requestMirror: {backendRef: " + ref + "}}]}}]}]}"
+	}
 	for name, c := range map[string]struct{ policies, want string }{
 		"the mesh":           {timeout("a", "1s", "{kind: Mesh}"), ""},
 		"a tag":              {timeout("a", "1s", legacy), ""},
@@ -42,6 +45,8 @@ func TestDangling(t *testing.T) {
 		"a subset":           {timeout("a", "1s", "{kind: MeshServiceSubset, name: backend}"), "spec.to[0].targetRef: targets a MeshServiceSubset, which Fairlead does not support; name a MeshService or a MeshMultiZoneService"},
 		"backends":           {route("{kind: Mesh}", "{kind: MeshService, name: backend}, {kind: MeshService, name: only, namespace: kuma-demo, port: 80}, {kind: MeshService, name: db, port: 5432}"), ""},
 		"no such backend":    {route("{kind: Mesh}", "{kind: MeshService, name: backend}, {kind: MeshService, name: x}"), "spec.to[0].rules[0].default.backendRefs[1].name: there is no kuma.io/service x; correct the name, or remove the entry"},
+		"a mirror":           {mirror("{kind: MeshService, name: only, namespace: kuma-demo, port: 80}"), ""},
+		"no such mirror":     {mirror("{kind: MeshService, name: x}"), "spec.to[0].rules[0].default.filters[0].requestMirror.backendRef.name: there is no kuma.io/service x; correct the name, or remove the entry"},
 		"a backend's port":   {route("{kind: Mesh}", "{kind: MeshService, name: only, namespace: kuma-demo, port: 81}"), "spec.to[0].rules[0].default.backendRefs[0].port: the MeshService only in namespace kuma-demo has no port 81; choose among 80 (port 80)"},
 		"a backend by tag, which stands for nothing": {route("{kind: Mesh}", "{kind: MeshService, name: only_kuma-demo_svc_80}"), "spec.to[0].rules[0].default.backendRefs[0].name: there is no kuma.io/service only_kuma-demo_svc_80; routes for a kuma.io/service do not apply to its MeshService: route the MeshService only by its labels and sectionName: \"80\""},
 	} {
@@ -89,8 +94,8 @@ func TestBackends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := policiesIn(t, "kind: MeshTCPRoute\nmetadata: {name: a, namespace: b}\nspec: {to: [{targetRef: {kind: Mesh}, rules: [{default: {backendRefs: ["+c.ref+"]}}]}]}")[0]
 			var got []string
-			_, rules := model.RouteBackends(p.Entries()[0].Default)
-			for _, d := range directory.Backends(rules[0][0], "b") {
+			_, backends := model.RouteBackends(p.Entries()[0].Default)
+			for _, d := range directory.Backends(backends[0].BackendRef, "b") {
 				got = append(got, d.Key.Cluster())
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {

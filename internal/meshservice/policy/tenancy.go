@@ -6,7 +6,6 @@ import (
 	kumav1alpha1 "github.com/fairlead/fairlead/api/kuma/v1alpha1"
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
-	"github.com/fairlead/fairlead/internal/meshservice/xds/build"
 )
 
 // tenantOf is the namespace that a policy is restricted to: on Kubernetes, tenants write in all namespaces but the system
@@ -55,25 +54,10 @@ func (r reference) within(namespace string) (part reference, found bool) {
 
 // staysWithin says whether all backends of a route are in a namespace.
 func staysWithin(conf any, namespace string) bool {
-	_, rules := model.RouteBackends(conf)
-	for _, refs := range rules {
-		for _, ref := range refs {
-			if !isWithin(ref, namespace) {
-				return false
-			}
-		}
-	}
-	route, ok := conf.(*kumav1alpha1.MeshHTTPRouteTo)
-	if !ok {
-		return true
-	}
-	for _, rule := range route.Rules {
-		for _, written := range rule.Default.Filters {
-			filter, err := build.ReadFilter(written)
-			// A rule with an invalid filter is left out.
-			if err == nil && filter.RequestMirror != nil && !isWithin(filter.RequestMirror.BackendRef, namespace) {
-				return false
-			}
+	_, backends := model.RouteBackends(conf)
+	for _, backend := range backends {
+		if !isWithin(backend.BackendRef, namespace) {
+			return false
 		}
 	}
 	return true

@@ -255,7 +255,7 @@ type TagReference struct {
 	// Route is its kind and namespace/name, and Field the path to the reference.
 	Route, Field string
 	Tag          string
-	// Backend says that it is a backend of the route, not its target; OfTag, that the route targets a tag.
+	// Backend says that it is a backend of the route, or a mirror, not its target; OfTag, that the route targets a tag.
 	Backend, OfTag bool
 }
 
@@ -303,7 +303,7 @@ func TagReferencesIn(p kumav1alpha1.Policy, ports Ports) []TagReference {
 	var found []TagReference
 	converted := Converted(refs, 0, ports, true)
 	for i, e := range entries {
-		kind, rules := model.RouteBackends(e.Default)
+		kind, backends := model.RouteBackends(e.Default)
 		if kind == "" || converted[i] {
 			continue
 		}
@@ -312,12 +312,10 @@ func TagReferencesIn(p kumav1alpha1.Policy, ports Ports) []TagReference {
 		if ofTag {
 			found = append(found, TagReference{Route: route, Field: fmt.Sprintf("spec.to[%d].targetRef", e.Index), Tag: e.TargetRef.Name, OfTag: true})
 		}
-		for rule, backends := range rules {
-			for j, ref := range backends {
-				if OfBackend(ref).followsTag() {
-					field := fmt.Sprintf("spec.to[%d].rules[%d].default.backendRefs[%d]", e.Index, rule, j)
-					found = append(found, TagReference{Route: route, Field: field, Tag: ref.Name, Backend: true, OfTag: ofTag})
-				}
+		for _, backend := range backends {
+			if OfBackend(backend.BackendRef).followsTag() {
+				field := fmt.Sprintf("spec.to[%d].%s", e.Index, backend.Path)
+				found = append(found, TagReference{Route: route, Field: field, Tag: backend.Name, Backend: true, OfTag: ofTag})
 			}
 		}
 	}

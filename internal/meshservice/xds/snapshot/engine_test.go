@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,6 +83,21 @@ func TestExclusiveWaits(t *testing.T) {
 				t.Errorf("there are tags: %t", got)
 			}
 		})
+	}
+}
+
+// In Exclusive, requests are not mirrored to a tag, and that is a problem of the route.
+func TestMirrorToTagIsAProblem(t *testing.T) {
+	s, objects := readWorld(t, "testdata/kubernetes-exclusive.in.yaml")
+	route := &kumav1alpha1.MeshHTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "kuma-system", Name: "mirrored"}}
+	filter := `{"type": "RequestMirror", "requestMirror": {"backendRef": {"kind": "MeshService", "name": "a_shop_svc_80"}}}`
+	route.Spec.To = []kumav1alpha1.MeshHTTPRouteTo{{TargetRef: kumav1alpha1.ToTargetRef{Kind: "Mesh"}, Rules: []kumav1alpha1.HTTPRule{{
+		Default: kumav1alpha1.HTTPRuleDefault{Filters: []apiextensionsv1.JSON{{Raw: []byte(filter)}}},
+	}}}}
+	if !slices.ContainsFunc(s.engine(append(objects, route)).Problems("default"), func(p Problem) bool {
+		return p.Field == "spec.to[0].rules[0].default.filters[0].requestMirror.backendRef" && strings.Contains(p.Message, "gets no traffic")
+	}) {
+		t.Error("a mirror that gets no requests is not among the problems")
 	}
 }
 

@@ -52,6 +52,7 @@ func (m *mesh) buildRule(v *variant, d *destination, i int, from policy.HTTPRule
 			report(err)
 			return rule, false
 		}
+		// A missing mirror is reported as a dangling reference, or in mode Exclusive as one to a tag.
 		if filter.RequestMirror != nil {
 			if backend := m.resolveBackend(filter.RequestMirror.BackendRef, from.Namespace); backend != nil {
 				v.addBackend(backend)
