@@ -70,6 +70,8 @@ func deletionPolicyOf(o Observed) (deletionPolicy, passage.Reason) {
 	switch {
 	case isRestored(o.Binding):
 		return deletionPolicy{restore: true, preserve: preserve}, passage.Because(ReasonRestored, "the policy is aborted")
+	case o.Binding.GetAnnotations()[model.AnnotationReleased] == "true" && o.Template == nil:
+		return deletionPolicy{preserve: true}, passage.Because(ReasonReleased, "the template is deleted, and its objects stay")
 	case o.Binding.GetAnnotations()[model.AnnotationReleased] == "true":
 		return deletionPolicy{preserve: true}, passage.Because(ReasonReleased, "no resource requires the template any more")
 	case o.Template == nil:

@@ -38,7 +38,7 @@ const retryInterval = 10 * time.Minute
 // Setup adds the controller that searches clusters. Connected has the clusters with a new client.
 func Setup(mgr ctrl.Manager, connected kube.Enqueuer, m *member.Clients, hub string) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("adoption-leftover").
-		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxClusters, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: model.MaxConcurrent, RateLimiter: kube.RateLimiter[reconcile.Request]()}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(searchable)).
 		WatchesRawSource(source.Channel(connected, &handler.EnqueueRequestForObject{})).
 		Complete(kube.Traced("adoption-leftover", kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{

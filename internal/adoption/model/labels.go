@@ -98,7 +98,8 @@ const (
 const (
 	// AnnotationKeep set to "true" on a Work leaves its object unchanged if the Work is deleted, because another binding follows.
 	AnnotationKeep = "fairlead.dev/keep"
-	// AnnotationReleased set to "true" on a binding that is being deleted tells that no resource requires its template any more.
+	// AnnotationReleased set to "true" on a binding that is being deleted tells that no resource requires its template any more, or
+	// that the objects of a template that is gone stay.
 	AnnotationReleased = "fairlead.dev/released"
 	// AnnotationRestore set to "true" on a binding or a Work that is being deleted restores the originals of its objects.
 	AnnotationRestore = "fairlead.dev/undo"

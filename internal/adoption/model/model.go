@@ -10,7 +10,7 @@ const Passage = "adoption"
 // MaxConcurrent is how many bindings, and how many Works, are reconciled concurrently.
 const MaxConcurrent = 8
 
-// MaxClusters is how many clusters are checked, and how many are searched, concurrently. Each takes a worker for as long as it does not
+// MaxClusters is how many clusters are checked concurrently. Each takes a worker for as long as it does not
 // answer, so there are as many as a hub has clusters.
 const MaxClusters = 256
 

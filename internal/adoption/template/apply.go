@@ -19,19 +19,20 @@ import (
 	"github.com/fairlead/fairlead/internal/adoption/manifest"
 	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/internal/adoption/policy"
-	"github.com/fairlead/fairlead/internal/passage"
 )
 
 // releaseBinding releases the dependencies of a template. Then its binding is deleted, to restore the originals of its objects with
 // the annotation for that; or only the claim of the policy is removed, and the objects stay in their clusters.
-func (d *Reconciler) releaseBinding(ctx context.Context, have *model.Binding, action passage.Action) error {
-	if _, err := d.applyDependencies(ctx, have, nil, action == model.ActionRestore); err != nil {
+func (d *Reconciler) releaseBinding(ctx context.Context, have *model.Binding, decision Decision) error {
+	if _, err := d.applyDependencies(ctx, have, nil, decision.Action == model.ActionRestore); err != nil {
 		return err
 	}
-	switch action {
-	case model.ActionRestore:
+	switch {
+	case decision.Action == model.ActionRestore:
 		return d.deleteAnnotated(ctx, have, model.AnnotationRestore)
-	case model.ActionOrphan:
+	case decision.Preserve:
+		return d.deleteAnnotated(ctx, have, model.AnnotationReleased)
+	case decision.Action == model.ActionOrphan:
 		released := have.Copy()
 		model.Claim(released, model.PolicyKey{})
 		return d.client.Update(ctx, released.Object, client.FieldOwner(model.FieldOwner))

@@ -237,7 +237,7 @@ func (d *Reconciler) Reconcile(ctx context.Context, key model.TemplateKey) (reco
 			}
 		}
 	case model.ActionDelete, model.ActionRestore, model.ActionOrphan:
-		return reconcile.Result{}, d.releaseBinding(ctx, have, decision.Action)
+		return reconcile.Result{}, d.releaseBinding(ctx, have, decision)
 	case model.ActionKeep:
 		d.enqueueBinding(client.ObjectKeyFromObject(have.Object))
 	case model.ActionApply:

@@ -115,7 +115,7 @@ func (d *Reconciler) removeDependency(ctx context.Context, by, dependency *model
 	case IsKept(want):
 		return client.IgnoreNotFound(d.client.Update(ctx, want.Object, client.FieldOwner(model.FieldOwner)))
 	case restore:
-		return d.releaseBinding(ctx, dependency, model.ActionRestore)
+		return d.releaseBinding(ctx, dependency, Decision{Action: model.ActionRestore})
 	}
 	return d.deleteAnnotated(ctx, dependency, model.AnnotationReleased)
 }

@@ -24,6 +24,8 @@ import (
 type Decision struct {
 	Action passage.Action
 	Reason passage.Reason
+	// Preserve holds when the objects of a binding that is deleted stay in clusters, whatever the binding says.
+	Preserve bool
 	// Policy is the one that takes the template, nil if none does.
 	Policy *policy.Policy
 }
@@ -37,7 +39,7 @@ func Decide(o Observed) Decision {
 	case !o.Exists && (have == nil || deleting):
 		return Decision{Action: model.ActionNone}
 	case !o.Exists:
-		return decideDeleted(o.Policies, claim)
+		return decideDeleted(o.Policies, have)
 	case IsTakenInOtherVersion(o):
 		return Decision{Action: model.ActionNone, Reason: passage.Because("OtherVersion", "a policy takes the template as %s", have.Spec.Resource.APIVersion)}
 	case have != nil && !deleting && isAborted(o.Policies, claim):
@@ -47,7 +49,8 @@ func Decide(o Observed) Decision {
 		return Decision{Action: model.ActionNone}
 	case o.NamespaceDeleted:
 		// The template goes too, even if its policy goes before.
-		return Decision{Action: model.ActionDelete, Reason: passage.Because("NamespaceDeleted", "namespace %s is being deleted", o.Template.Namespace)}
+		return Decision{Action: model.ActionDelete, Preserve: isPreserved(o.Policies, have),
+			Reason: passage.Because("NamespaceDeleted", "namespace %s is being deleted", o.Template.Namespace)}
 	}
 	switch chosen := policy.Select(o.Template, o.Policies, claim); {
 	case chosen != nil && deleting:
@@ -66,9 +69,9 @@ func Decide(o Observed) Decision {
 
 // decideDeleted decides what becomes of the binding of a template that is gone. It stays as long as its policy is paused, or has
 // fields that are not supported: nothing is deleted in clusters meanwhile.
-func decideDeleted(policies []*policy.Policy, claim model.PolicyKey) Decision {
-	if at := slices.IndexFunc(policies, func(p *policy.Policy) bool { return p.Key() == claim && !p.Deleted }); at >= 0 {
-		p := policies[at]
+func decideDeleted(policies []*policy.Policy, have *model.Binding) Decision {
+	claim := model.ClaimOf(have)
+	if p := policyOf(policies, claim); p != nil {
 		hold := p.Unsupported()
 		if p.Paused {
 			hold = p.Hold()
@@ -80,7 +83,24 @@ func decideDeleted(policies []*policy.Policy, claim model.PolicyKey) Decision {
 			return Decision{Action: model.ActionKeep, Reason: passage.Because(hold.Code, "the template is deleted, and its objects stay in clusters: %s", hold.Message)}
 		}
 	}
-	return Decision{Action: model.ActionDelete, Reason: passage.Because("TemplateDeleted", "the template is deleted")}
+	return Decision{Action: model.ActionDelete, Preserve: isPreserved(policies, have), Reason: passage.Because("TemplateDeleted", "the template is deleted")}
+}
+
+// isPreserved tells whether objects stay although their template goes, for a reason that the binding may not have yet: the policy
+// was told so after that, or it went while it was paused, and nobody can resume it.
+func isPreserved(policies []*policy.Policy, have *model.Binding) bool {
+	if p := policyOf(policies, model.ClaimOf(have)); p != nil {
+		return ptr.Deref(p.Spec.PreserveResourcesOnDeletion, false)
+	}
+	return have.Spec.Suspension != nil && ptr.Deref(have.Spec.Suspension.Dispatching, false)
+}
+
+// policyOf a claim, nil if it is gone or goes.
+func policyOf(policies []*policy.Policy, claim model.PolicyKey) *policy.Policy {
+	if at := slices.IndexFunc(policies, func(p *policy.Policy) bool { return p.Key() == claim && !p.Deleted }); at >= 0 {
+		return policies[at]
+	}
+	return nil
 }
 
 // DependsOnNamespace tells whether a decision releases a template from its policy. It must not if the policy goes only because the

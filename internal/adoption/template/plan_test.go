@@ -94,6 +94,38 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// What a policy says when a template goes counts, although the binding was made before; and nobody can resume a policy that is gone.
+func TestObjectsOfADeletedTemplateStay(t *testing.T) {
+	p := func(change func(*policy.Policy)) []*policy.Policy {
+		one := &policy.Policy{Namespace: "shop", Name: "p"}
+		change(one)
+		return []*policy.Policy{one}
+	}
+	for name, c := range map[string]struct {
+		policies []*policy.Policy
+		held     bool
+		want     bool
+	}{
+		"by a policy that is resumed":                   {p(func(*policy.Policy) {}), true, false},
+		"by a policy that keeps them since":             {p(func(p *policy.Policy) { p.Spec.PreserveResourcesOnDeletion = ptr.To(true) }), true, true},
+		"by a policy that went while it was paused":     {nil, true, true},
+		"by a policy that is going while it was paused": {p(func(p *policy.Policy) { p.Deleted = true }), true, true},
+		"by a policy that went":                         {nil, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
+			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"}
+			model.Claim(b, model.PolicyKey{Namespace: "shop", Name: "p"})
+			if c.held {
+				b.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}
+			}
+			if d := Decide(Observed{Template: model.TemplateOfBinding(b), Binding: b, Policies: c.policies}); d.Action != model.ActionDelete || d.Preserve != c.want {
+				t.Errorf("got %s, and objects stay: %t", d.Action, d.Preserve)
+			}
+		})
+	}
+}
+
 // In a namespace that is being deleted, policies go before or after templates, and no template is released for that.
 func TestDecideInADeletedNamespace(t *testing.T) {
 	selecting := func(namespace, name string) *policy.Policy {
