@@ -102,12 +102,12 @@ func parse(args []string) ([]*build, error) {
 	return builds, nil
 }
 
-// load finds out what has to be compiled for all builds side by side, which downloads their modules. Meanwhile the processor
-// compiles what every program needs, and nobody has to download.
+// load finds out what has to be compiled for all builds side by side, which downloads their modules. Meanwhile the standard
+// library is compiled, which needs no download.
 func load(builds []*build, log io.Writer, report func(string)) error {
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		// An error is told by the builds that need what does not compile.
+		// The builds need the standard library as well, and report its errors.
 		_ = goCommand(".", io.Discard, log, func(string) {}, "build", "std")
 	})
 	errs := make([]error, len(builds))

@@ -39,7 +39,7 @@ func Decide(o Observed) Decision {
 	case !o.Exists && (have == nil || deleting):
 		return Decision{Action: model.ActionNone}
 	case !o.Exists:
-		return decideDeleted(o.Policies, have)
+		return decideDeleted(o)
 	case IsTakenInOtherVersion(o):
 		return Decision{Action: model.ActionNone, Reason: passage.Because("OtherVersion", "a policy takes the template as %s", have.Spec.Resource.APIVersion)}
 	case have != nil && !deleting && isAborted(o.Policies, claim):
@@ -49,8 +49,7 @@ func Decide(o Observed) Decision {
 		return Decision{Action: model.ActionNone}
 	case o.NamespaceDeleted:
 		// The template goes too, even if its policy goes before.
-		return Decision{Action: model.ActionDelete, Preserve: isPreserved(o.Policies, have),
-			Reason: passage.Because("NamespaceDeleted", "namespace %s is being deleted", o.Template.Namespace)}
+		return Decision{Action: model.ActionDelete, Reason: passage.Because("NamespaceDeleted", "namespace %s is being deleted", o.Template.Namespace)}
 	}
 	switch chosen := policy.Select(o.Template, o.Policies, claim); {
 	case chosen != nil && deleting:
@@ -69,9 +68,9 @@ func Decide(o Observed) Decision {
 
 // decideDeleted decides what becomes of the binding of a template that is gone. It stays as long as its policy is paused, or has
 // fields that are not supported: nothing is deleted in clusters meanwhile.
-func decideDeleted(policies []*policy.Policy, have *model.Binding) Decision {
-	claim := model.ClaimOf(have)
-	if p := policyOf(policies, claim); p != nil {
+func decideDeleted(o Observed) Decision {
+	claim := model.ClaimOf(o.Binding)
+	if p := policyOf(o.Policies, claim); p != nil {
 		hold := p.Unsupported()
 		if p.Paused {
 			hold = p.Hold()
@@ -83,16 +82,17 @@ func decideDeleted(policies []*policy.Policy, have *model.Binding) Decision {
 			return Decision{Action: model.ActionKeep, Reason: passage.Because(hold.Code, "the template is deleted, and its objects stay in clusters: %s", hold.Message)}
 		}
 	}
-	return Decision{Action: model.ActionDelete, Preserve: isPreserved(policies, have), Reason: passage.Because("TemplateDeleted", "the template is deleted")}
+	return Decision{Action: model.ActionDelete, Preserve: isPreserved(o), Reason: passage.Because("TemplateDeleted", "the template is deleted")}
 }
 
 // isPreserved tells whether objects stay although their template goes, for a reason that the binding may not have yet: the policy
-// was told so after that, or it went while it was paused, and nobody can resume it.
-func isPreserved(policies []*policy.Policy, have *model.Binding) bool {
-	if p := policyOf(policies, model.ClaimOf(have)); p != nil {
+// was told so after that, or it went while it was paused, and nobody can resume it. With its namespace, all of it goes, in any order.
+func isPreserved(o Observed) bool {
+	if p := policyOf(o.Policies, model.ClaimOf(o.Binding)); p != nil {
 		return ptr.Deref(p.Spec.PreserveResourcesOnDeletion, false)
 	}
-	return have.Spec.Suspension != nil && ptr.Deref(have.Spec.Suspension.Dispatching, false)
+	suspension := o.Binding.Spec.Suspension
+	return !o.NamespaceDeleted && suspension != nil && ptr.Deref(suspension.Dispatching, false)
 }
 
 // policyOf a claim, nil if it is gone or goes.
@@ -103,13 +103,14 @@ func policyOf(policies []*policy.Policy, claim model.PolicyKey) *policy.Policy {
 	return nil
 }
 
-// DependsOnNamespace tells whether a decision releases a template from its policy. It must not if the policy goes only because the
-// namespace is being deleted: what becomes of the objects would depend on whether the policy or the template goes first.
+// DependsOnNamespace tells whether a decision releases a template from its policy, or keeps objects because the policy is gone. It
+// must not if the policy goes only because the namespace is being deleted: what becomes of the objects would depend on whether the
+// policy or the template goes first.
 func DependsOnNamespace(o Observed, d Decision) bool {
 	if o.Template.Namespace == "" || o.Binding == nil {
 		return false
 	}
-	return d.Action == model.ActionOrphan || d.Action == model.ActionApply && d.Policy.Key() != model.ClaimOf(o.Binding)
+	return d.Action == model.ActionOrphan || d.Preserve || d.Action == model.ActionApply && d.Policy.Key() != model.ClaimOf(o.Binding)
 }
 
 // IsTakenInOtherVersion tells whether the binding of a template is for another version of its kind, and stays so.

@@ -119,8 +119,17 @@ func TestObjectsOfADeletedTemplateStay(t *testing.T) {
 			if c.held {
 				b.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}
 			}
-			if d := Decide(Observed{Template: model.TemplateOfBinding(b), Binding: b, Policies: c.policies}); d.Action != model.ActionDelete || d.Preserve != c.want {
+			o := Observed{Template: model.TemplateOfBinding(b), Binding: b, Policies: c.policies}
+			d := Decide(o)
+			if d.Action != model.ActionDelete || d.Preserve != c.want {
 				t.Errorf("got %s, and objects stay: %t", d.Action, d.Preserve)
+			}
+			if DependsOnNamespace(o, d) != c.want {
+				t.Errorf("depends on the namespace: %t", !c.want)
+			}
+			o.NamespaceDeleted = true
+			if d, told := Decide(o), len(c.policies) > 0 && !c.policies[0].Deleted; d.Preserve != (c.want && told) {
+				t.Errorf("in a namespace that is being deleted, objects stay: %t", d.Preserve)
 			}
 		})
 	}
