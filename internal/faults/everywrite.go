@@ -113,6 +113,7 @@ func (s Scenario) tell(t testing.TB, rule *Rule) *outcome {
 	run := &outcome{}
 	w := s.Setup(t)
 	defer w.teardown()
+	w.Settled = oneAtATime(w.Settled)
 
 	in := New().Counting(s.Counted)
 	again := rule == nil
@@ -158,6 +159,16 @@ func lookBefore(settled func(context.Context) error, run *outcome) Action {
 		}
 		return resp, err
 	}}
+}
+
+// oneAtATime lets a world keep what it reads: writes are looked at as they come, several at once.
+func oneAtATime(settled func(context.Context) error) func(context.Context) error {
+	free := make(chan struct{}, 1)
+	return func(ctx context.Context) error {
+		free <- struct{}{}
+		defer func() { <-free }()
+		return settled(ctx)
+	}
 }
 
 // live is one life of the process, from its start until it is gone.

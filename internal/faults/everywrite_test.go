@@ -140,6 +140,51 @@ func TestEveryWriteHandlesProcesses(t *testing.T) {
 	}
 }
 
+// A process writes with many hands, and each write is looked at: what a world reads to tell whether all is done is not read
+// by two at once.
+func TestSettledIsAskedOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked, twice atomic.Bool
+		run := func(ctx context.Context, cfg *rest.Config) error {
+			clients, err := kubernetes.NewForConfig(cfg)
+			if err != nil {
+				return err
+			}
+			var hands sync.WaitGroup
+			for range 4 {
+				hands.Go(func() {
+					if _, err := clients.CoreV1().ConfigMaps("shop").Update(ctx, cart(), metav1.UpdateOptions{}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			hands.Wait()
+			return nil
+		}
+		DisturbWrites(t, Scenario{
+			Config: &rest.Config{Host: "http://memory", Transport: &server{}, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},
+			Setup: func(testing.TB) World {
+				return World{
+					Run: run,
+					Settled: func(context.Context) error {
+						if !asked.CompareAndSwap(false, true) {
+							twice.Store(true)
+						}
+						time.Sleep(time.Millisecond)
+						asked.Store(false)
+						return nil
+					},
+					Snapshot: func(context.Context) (map[string]string, error) { return nil, nil },
+				}
+			},
+			RestartWrites: true,
+		}, func(int, Log) []Action { return nil })
+		if twice.Load() {
+			t.Error("it was asked by two at once")
+		}
+	})
+}
+
 // RoundTrip answers without a network.
 func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
 	recorder := httptest.NewRecorder()
