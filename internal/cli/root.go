@@ -97,33 +97,52 @@ Exit codes: 0 done or nothing to do, 1 failed, 2 wrong usage,
 
 	c := connect.NewFlags()
 	c.AddFlags(root.PersistentFlags())
-	root.AddCommand(
+	addGroup(root, "Before and during a move:",
 		newPlanCommand(c, streams),
 		newStatusCommand(c, streams),
 		newWatchCommand(c, streams),
+		newCheckCommand(c, streams),
+	)
+	addGroup(root, "Start, stop and go on:",
 		newMigrateCommand(c, streams),
+		newConvertCommand(c, streams),
 		newPauseCommand(c, streams),
 		newResumeCommand(c, streams),
 		newRetryCommand(c, streams),
 		newPromoteCommand(c, streams),
 		newAbortCommand(c, streams),
+	)
+	addGroup(root, "Clusters and what runs in them:",
 		adoption.NewJoinCommand(c, streams),
 		adoption.NewUnjoinCommand(c, streams),
 		adoption.NewClustersCommand(c, streams),
 		adoption.NewAdoptCommand(c, streams),
-		newConvertCommand(c, streams),
-		newCheckCommand(c, streams),
-		newCRDsCommand(c, streams),
+	)
+	own := addGroup(root, "Fairlead itself:",
 		newOperatorCommand(c, streams),
 		newServeMeshCommand(c, streams),
+		newCRDsCommand(c, streams),
 		newUninstallCommand(c, streams),
 		newVersionCommand(c, streams),
 	)
+	root.SetHelpCommandGroupID(own)
+	root.SetCompletionCommandGroupID(own)
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		commandGroup(completion)
 	}
 	return root, started
+}
+
+// addGroup adds commands that the help shows under a title of their own, and returns the group's ID.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) string {
+	group := &cobra.Group{ID: title, Title: title}
+	root.AddGroup(group)
+	for _, cmd := range commands {
+		cmd.GroupID = group.ID
+	}
+	root.AddCommand(commands...)
+	return group.ID
 }
 
 // commandGroup is a command that only holds others: alone it shows them, and one that it does not have is wrong usage.
