@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -211,13 +212,33 @@ func indent(output []string) string {
 			lines = append(lines, "    "+strings.TrimRight(line, "\n"))
 		}
 	}
-	if cut := len(lines) - shownLines; cut > 0 {
-		lines = append([]string{fmt.Sprintf("        (%d lines before)", cut)}, lines[cut:]...)
-	}
+	lines = shorten(lines)
 	if len(lines) == 0 {
 		return ""
 	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// crash is how the Go runtime begins to say why a program ends. What follows is what its goroutines did.
+var crash = regexp.MustCompile(`^\s*(panic: |fatal error: |WARNING: DATA RACE)`)
+
+// shorten leaves the lines that tell most: the last ones, and of a crash its beginning.
+func shorten(lines []string) []string {
+	cut := len(lines) - shownLines
+	if cut <= 0 {
+		return lines
+	}
+	if began := slices.IndexFunc(lines, crash.MatchString); began >= 0 {
+		cut = min(cut, began)
+	}
+	shown := lines[cut : cut+shownLines]
+	if cut > 0 {
+		shown = slices.Insert(slices.Clone(shown), 0, fmt.Sprintf("        (%d lines before)", cut))
+	}
+	if after := len(lines) - cut - shownLines; after > 0 {
+		shown = append(slices.Clone(shown), fmt.Sprintf("        (%d lines after)", after))
+	}
+	return shown
 }
 
 // skipped are the reasons for which tests were skipped, and how many were for each.

@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +92,35 @@ took 5s; what each package printed is in LOGS
 	}
 	if got := all.ended[0].cpu; got != 1500*time.Millisecond {
 		t.Errorf("processor time is %s", got)
+	}
+}
+
+// Of a long output, what tells most is shown.
+func TestShorten(t *testing.T) {
+	numbered := func(n int, word string) (lines []string) {
+		for i := range n {
+			lines = append(lines, fmt.Sprint("    ", word, " ", i))
+		}
+		return lines
+	}
+	told := numbered(10, "told")
+	crashed := slices.Concat(told, []string{"    fatal error: concurrent map writes"}, numbered(50, "goroutine"))
+	tests := map[string]struct {
+		lines, want []string
+	}{
+		"all of few":       {told, told},
+		"the last of many": {numbered(45, "told"), append([]string{"        (5 lines before)"}, numbered(45, "told")[5:]...)},
+		"a crash from its beginning on": {crashed, slices.Concat(
+			[]string{"        (10 lines before)"}, crashed[10:10+shownLines], []string{"        (11 lines after)"},
+		)},
+		"a crash that fits": {crashed[:45], append([]string{"        (5 lines before)"}, crashed[5:45]...)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, shorten(tc.lines)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -65,6 +65,10 @@ func TestPages(t *testing.T) {
 			t.Skipf("the pages use %s, which is not installed", tool)
 		}
 	}
+	if *update {
+		quotes := findQuotes(t)
+		defer renew(t, quotes)
+	}
 	for topic, names := range walks {
 		t.Run(topic, func(t *testing.T) {
 			var all []*pages.Page
@@ -105,18 +109,72 @@ func runPage(t *testing.T, s *session, page *pages.Page) {
 // TestReference holds the outputs in the reference of the command line to those in the other pages. Blocks of the language text
 // are what no other page shows.
 func TestReference(t *testing.T) {
-	var others []pages.Command
-	for topic := range walks {
-		for _, page := range readPages(t, filepath.Join("docs", topic, "*.md")) {
-			others = append(others, page.Commands...)
+	for _, q := range findQuotes(t) {
+		if q.from == nil {
+			t.Errorf("%s:%d: no other page shows this output of $ %s", q.page.Path, q.page.Commands[q.index].Line, q.page.Commands[q.index].Text)
 		}
 	}
+}
+
+// quote is an output in the reference, and the page that it is taken from.
+type quote struct {
+	page, from       *pages.Page
+	index, fromIndex int
+}
+
+func findQuotes(t testing.TB) []quote {
+	t.Helper()
+	var quotes []quote
 	for _, page := range readPages(t, "docs/cli/*.md") {
-		for _, c := range page.Commands {
-			shows := func(other pages.Command) bool { return other.Text == c.Text && pages.Match(c.Shown, other.Shown) }
-			if len(c.Shown) > 0 && !slices.ContainsFunc(others, shows) {
-				t.Errorf("%s:%d: no other page shows this output of $ %s", page.Path, c.Line, c.Text)
+		for i, c := range page.Commands {
+			if len(c.Shown) > 0 {
+				q := quote{page: page, index: i}
+				q.from, q.fromIndex = findShown(t, c)
+				quotes = append(quotes, q)
 			}
+		}
+	}
+	return quotes
+}
+
+// findShown returns the page that shows a command with its output, and the command's index there.
+func findShown(t testing.TB, c pages.Command) (*pages.Page, int) {
+	t.Helper()
+	for topic := range walks {
+		for _, page := range readPages(t, filepath.Join("docs", topic, "*.md")) {
+			shows := func(other pages.Command) bool { return other.Text == c.Text && pages.Match(c.Shown, other.Shown) }
+			if i := slices.IndexFunc(page.Commands, shows); i >= 0 {
+				return page, i
+			}
+		}
+	}
+	return nil, 0
+}
+
+// renew writes into the reference what the pages that it quotes show by now.
+func renew(t testing.TB, quotes []quote) {
+	t.Helper()
+	changed := map[*pages.Page]map[int][]string{}
+	for _, q := range quotes {
+		if q.from == nil {
+			continue
+		}
+		now, err := pages.Read(q.from.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, printed := q.page.Commands[q.index].Shown, now.Commands[q.fromIndex].Shown
+		if pages.Match(shown, printed) {
+			continue
+		}
+		if changed[q.page] == nil {
+			changed[q.page] = map[int][]string{}
+		}
+		changed[q.page][q.index] = printed
+	}
+	for page, outputs := range changed {
+		if err := page.Replace(outputs); err != nil {
+			t.Error(err)
 		}
 	}
 }
