@@ -40,6 +40,9 @@ FAIRLEAD := bin/fairlead . -ldflags "$(LDFLAGS)" ./cmd/fairlead
 LOCALKUBE := bin/localkube localkube -ldflags "$(KUBE_LDFLAGS)" . \
 	-- bin/localkube-istiod localkube/istiod -ldflags "-s -w" .
 
+# Each version is downloaded whole, and the mark says that all were: one that was interrupted goes on.
+CHARTS = test -f bin/charts/.all || { bin/localkube charts --dir bin/charts && touch bin/charts/.all; }
+
 # go vet is part of `make lint`. What keeps a test waiting for ever, test/harness/wait ends long before the timeout does.
 TEST := go run ./hack/test
 # Without what a debugger reads, a test is linked in two thirds of the time, and there are more than a hundred.
@@ -67,14 +70,14 @@ build: ## Build bin/fairlead
 .PHONY: localkube
 localkube: ## Build bin/localkube: a real Kubernetes (the first time takes minutes)
 	@$(BUILD) -title "Kubernetes and Istio" -- $(LOCALKUBE)
-	@test -d bin/charts || bin/localkube charts --dir bin/charts
+	@$(CHARTS)
 
 .PHONY: programs
 programs:
 	@cores=$$(getconf _NPROCESSORS_ONLN); test -x bin/localkube || \
 		echo "building Fairlead, and Kubernetes and Istio to try it on, from their Go modules, once: about $$((2 + 30 / cores)) min with $$cores cores"
 	@$(BUILD) -title "Fairlead, Kubernetes and Istio" -- $(FAIRLEAD) -- $(LOCALKUBE)
-	@test -d bin/charts || bin/localkube charts --dir bin/charts
+	@$(CHARTS)
 
 .PHONY: bin/demo
 bin/demo: programs
@@ -241,9 +244,14 @@ CRANE_AND_HELM := go -C test/install/tools tool
 
 .PHONY: publish
 publish: ## Push image and chart of dist/ to the registry of IMAGE, and draft a release on GitHub with the files of dist/ (needs gh)
+	@case $$(gh release view "$(VERSION)" --json isDraft --jq .isDraft 2>/dev/null) in \
+		false) echo "$(VERSION) is published, and stays as it is" >&2; exit 1;; \
+		true) ;; \
+		*) gh release create "$(VERSION)" --verify-tag --draft --title "Fairlead $(VERSION)" --notes "See CHANGELOG.md.";; \
+	esac
 	$(CRANE_AND_HELM) crane push $(CURDIR)/dist/image "$(IMAGE):$(VERSION:v%=%)"
 	$(CRANE_AND_HELM) helm push $(CURDIR)/dist/fairlead-$(VERSION:v%=%).tgz "oci://$(patsubst %/,%,$(dir $(IMAGE)))/charts"
-	find dist -maxdepth 1 -type f | sort | xargs gh release create "$(VERSION)" --verify-tag --draft --title "Fairlead $(VERSION)" --notes "See CHANGELOG.md."
+	find dist -maxdepth 1 -type f | sort | xargs gh release upload "$(VERSION)" --clobber
 
 .PHONY: clean
 clean: ## Delete what was built

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,22 +32,53 @@ func TestMakePassesTheRegularExpression(t *testing.T) {
 	}
 }
 
-// A registry takes the image with the digest that the chart pins only from the layout, and an asset of a release is a file.
+// A registry takes the image with the digest that the chart pins only from the layout, and an asset of a release is a file. What
+// was interrupted is published again, and what is published is left as it is.
 func TestMakePublishes(t *testing.T) {
-	command := exec.Command("make", "-n", "publish", "VERSION=v0.1.0", "IMAGE=registry.test/harbour/fairlead")
-	command.Dir = "../.."
-	printed, err := command.CombinedOutput()
+	const (
+		images = "crane push DIR/dist/image registry.test/harbour/fairlead:0.1.0\n" +
+			"helm push DIR/dist/fairlead-0.1.0.tgz oci://registry.test/harbour/charts\n"
+		create = "gh release create v0.1.0 --verify-tag --draft --title Fairlead v0.1.0 --notes See CHANGELOG.md.\n"
+		upload = "gh release upload v0.1.0 --clobber dist/checksums.txt dist/fairlead-0.1.0.tgz\n"
+	)
+	makefile, err := filepath.Abs("../../Makefile")
 	if err != nil {
-		t.Fatalf("%v: %s", err, printed)
+		t.Fatal(err)
 	}
-	for _, want := range []string{
-		`/dist/image "registry.test/harbour/fairlead:0.1.0"`,
-		`/dist/fairlead-0.1.0.tgz "oci://registry.test/harbour/charts"`,
-		`find dist -maxdepth 1 -type f | sort | xargs gh release create "v0.1.0" --verify-tag --draft `,
-	} {
-		if !strings.Contains(string(printed), want) {
-			t.Errorf("make publish does not say %s:\n%s", want, printed)
-		}
+	tests := map[string]struct {
+		isDraft string
+		want    string
+		refused bool
+	}{
+		"nothing yet":                    {"", create + images + upload, false},
+		"a draft from an earlier time":   {"true", images + upload, false},
+		"a release that users have seen": {"false", "v0.1.0 is published, and stays as it is\n", true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range map[string]string{
+				"gh": `#!/bin/sh
+case "$2" in
+view) test -n "` + tc.isDraft + `" && echo "` + tc.isDraft + `" ;;
+*) echo gh "$@" ;;
+esac`,
+				"dist/checksums.txt": "", "dist/fairlead-0.1.0.tgz": "", "dist/image/index.json": "", "localkube/go.mod": "",
+			} {
+				path := filepath.Join(dir, file)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			command := exec.Command("make", "-s", "-f", makefile, "publish", "VERSION=v0.1.0", "IMAGE=registry.test/harbour/fairlead", "CRANE_AND_HELM=echo")
+			command.Dir = dir
+			command.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			said, err := command.CombinedOutput()
+			got := strings.ReplaceAll(string(said), dir, "DIR")
+			if refused := err != nil; refused != tc.refused || !strings.HasPrefix(got, tc.want) {
+				t.Errorf("%v, it says\n%s\nwant\n%s", err, got, tc.want)
+			}
+		})
 	}
 }
 
