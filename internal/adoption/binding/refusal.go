@@ -2,7 +2,6 @@ package binding
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,10 +42,18 @@ func refuse(b *model.Binding, format string, args ...any) *passage.Reason {
 // notTaken is why nothing is written for a binding that no policy takes: one that somebody else has written, or that was released
 // before it had all of its Works. Nil for any other.
 func notTaken(b *model.Binding, works map[string]*workv1alpha1.Work) *passage.Reason {
-	targets := model.Targets(b)
-	complete := !slices.ContainsFunc(targets, func(c workv1alpha2.TargetCluster) bool { return works[c.Name] == nil })
-	if model.IsTaken(b) || complete && len(works) > 0 {
+	var without []string
+	for _, c := range model.Targets(b) {
+		if works[c.Name] == nil {
+			without = append(without, c.Name)
+		}
+	}
+	if model.IsTaken(b) || len(without) == 0 && len(works) > 0 {
 		return nil
+	}
+	clusters := "clusters"
+	if len(works) > 0 {
+		clusters = listClusters(without)
 	}
 	where, note := "a ClusterPropagationPolicy", ""
 	if namespace := b.GetNamespace(); namespace != "" {
@@ -55,8 +62,8 @@ func notTaken(b *model.Binding, works map[string]*workv1alpha1.Work) *passage.Re
 	if mark := model.KarmadaMark(b); mark != "" {
 		note = fmt.Sprintf(", which has the %s of a control plane of Karmada", mark)
 	}
-	reason := passage.Because(model.ReasonNoPolicy, "no policy takes %s, and nothing is written to clusters for %s%s: select the resource with %s, or delete the binding",
-		model.TemplateOfBinding(b).Object(), b, note, where)
+	reason := passage.Because(model.ReasonNoPolicy, "no policy takes %s, and nothing is written to %s for %s%s: select the resource with %s, or delete the binding",
+		model.TemplateOfBinding(b).Object(), clusters, b, note, where)
 	return &reason
 }
 

@@ -173,6 +173,7 @@ func TestAggregateStatusWithoutPolicy(t *testing.T) {
 		return "no policy takes Deployment shop/cart, and nothing is written to clusters for ResourceBinding shop/cart-deployment" + note +
 			": select the resource with a policy, such as a PropagationPolicy in namespace shop, or delete the binding"
 	}
+	inWest := strings.Replace(message(""), "to clusters for", "to cluster west for", 1)
 	for name, c := range map[string]struct {
 		change func(*model.Binding)
 		works  map[string]*workv1alpha1.Work
@@ -185,7 +186,7 @@ func TestAggregateStatusWithoutPolicy(t *testing.T) {
 			model.ReasonNoPolicy, message(karmada), message(karmada)},
 		"without clusters":      {func(b *model.Binding) { b.Spec.Clusters = nil }, nil, model.ReasonNoPolicy, message(""), ""},
 		"released":              {nil, map[string]*workv1alpha1.Work{"east": applied, "west": applied}, model.ReasonFullyApplied, "applied in all 2 clusters", ""},
-		"released, one is gone": {nil, map[string]*workv1alpha1.Work{"east": applied}, model.ReasonNoPolicy, message(""), message("")},
+		"released, one is gone": {nil, map[string]*workv1alpha1.Work{"east": applied}, model.ReasonNoPolicy, inWest, inWest},
 		"required": {func(b *model.Binding) {
 			b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "shop", Name: "it", Clusters: []workv1alpha2.TargetCluster{{Name: "west"}}}}
 		}, nil, model.ReasonApplying, "applied in 0 of 2 clusters", "nothing has been written to cluster west yet"},
