@@ -75,7 +75,7 @@ localkube: ## Build bin/localkube: a real Kubernetes (the first time takes minut
 .PHONY: programs
 programs:
 	@cores=$$(getconf _NPROCESSORS_ONLN); test -x bin/localkube || \
-		echo "building Fairlead, and Kubernetes and Istio to try it on, from their Go modules, once: about $$((2 + 30 / cores)) min with $$cores cores"
+		echo "building Fairlead, and Kubernetes and Istio to try it on, from their Go modules, once: about $$((2 + 24 / cores)) min with $$cores cores"
 	@$(BUILD) -title "Fairlead, Kubernetes and Istio" -- $(FAIRLEAD) -- $(LOCALKUBE)
 	@$(CHARTS)
 

@@ -76,11 +76,9 @@ type build struct {
 	packages []pkg // that have to be compiled
 }
 
-// pkg is what has to be compiled, and how large its source is.
+// pkg is what has to be compiled.
 type pkg struct {
-	path  string
-	dir   string
-	bytes int64
+	path, dir string
 }
 
 func parse(args []string) ([]*build, error) {
@@ -124,7 +122,7 @@ func load(builds []*build, log io.Writer, report func(string)) error {
 
 func (b *build) load(log io.Writer, report func(string)) error {
 	var stdout bytes.Buffer
-	// Without EmbedFiles go list does not look for them, and takes every package that depends on one for stale.
+	// Without its files go list does not look for them, and takes every package that depends on one for stale.
 	args := append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles,CgoFiles,EmbedFiles,Stale"}, b.flags...)
 	err := goCommand(b.module, &stdout, log, report, append(args, b.pkg)...)
 	if err != nil {
@@ -132,25 +130,17 @@ func (b *build) load(log io.Writer, report func(string)) error {
 	}
 	for decoder := json.NewDecoder(&stdout); ; {
 		var listed struct {
-			ImportPath, Dir   string
-			GoFiles, CgoFiles []string
-			Stale             bool
+			ImportPath, Dir string
+			Stale           bool
 		}
 		if err := decoder.Decode(&listed); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		if !listed.Stale {
-			continue
+		if listed.Stale {
+			b.packages = append(b.packages, pkg{listed.ImportPath, listed.Dir})
 		}
-		p := pkg{path: listed.ImportPath, dir: listed.Dir}
-		for _, name := range append(listed.GoFiles, listed.CgoFiles...) {
-			if info, err := os.Stat(filepath.Join(listed.Dir, name)); err == nil {
-				p.bytes += info.Size()
-			}
-		}
-		b.packages = append(b.packages, p)
 	}
 }
 

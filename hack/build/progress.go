@@ -10,29 +10,25 @@ import (
 	"time"
 )
 
-// progress is how much of the work is done. Packages differ in size, so what is left is told by the size of their source.
+// progress is how many packages are compiled. They differ in size, but there are thousands.
 type progress struct {
-	waiting     map[string]int64 // sizes of the packages of the current build that are not compiled yet
-	done, total int64            // in bytes
-	count, all  int              // in packages
-	compiledNow int              // without those that were found compiled after all
+	waiting     map[string]bool // packages of the current build that are not compiled yet
+	count, all  int
+	compiledNow int // without those that were found compiled after all
 }
 
 func newProgress(builds []*build) *progress {
 	p := &progress{}
 	for _, b := range builds {
 		p.all += len(b.packages)
-		for _, one := range b.packages {
-			p.total += one.bytes
-		}
 	}
 	return p
 }
 
 func (p *progress) begin(b *build) {
-	p.waiting = map[string]int64{}
+	p.waiting = map[string]bool{}
 	for _, one := range b.packages {
-		p.waiting[one.path] = one.bytes
+		p.waiting[one.path] = true
 	}
 }
 
@@ -43,13 +39,10 @@ func (p *progress) compiled(path string) {
 }
 
 func (p *progress) finish(path string) {
-	size, waiting := p.waiting[path]
-	if !waiting {
-		return
+	if p.waiting[path] {
+		delete(p.waiting, path)
+		p.count++
 	}
-	delete(p.waiting, path)
-	p.count++
-	p.done += size
 }
 
 // end of a build: what it did not have to compile, an earlier one has compiled.
@@ -59,15 +52,15 @@ func (p *progress) end() {
 	}
 }
 
-// usualPace is what a core needs to compile a byte.
-const usualPace = 11 * time.Microsecond
+// usualPace is what a core needs to compile a package.
+const usualPace = 400 * time.Millisecond
 
 // left is how long the rest takes at the pace so far, to which a tenth of the work at the usual pace is added: the first
 // packages tell little, and on a busy machine no package may end for minutes.
 func (p *progress) left(elapsed time.Duration, cores int) time.Duration {
-	known := p.total / 10
-	elapsed += time.Duration(known) * usualPace / time.Duration(cores)
-	return time.Duration(float64(elapsed) * float64(p.total-p.done) / float64(max(1, p.done+known)))
+	known := float64(p.all) / 10
+	elapsed += time.Duration(known*float64(usualPace)) / time.Duration(cores)
+	return time.Duration(float64(elapsed) * float64(p.all-p.count) / (float64(p.count) + known))
 }
 
 func (p *progress) text(title string, elapsed time.Duration, cores int) string {

@@ -1,16 +1,31 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
 
 func TestProgress(t *testing.T) {
-	first := &build{packages: []pkg{{"small", "s", 1e6}, {"large", "l", 40e7}, {"both", "b", 99e6}}}
-	second := &build{packages: []pkg{{"both", "b", 99e6}, {"other", "o", 301e6}}}
+	packages := func(prefix string, n int) (all []pkg) {
+		for i := range n {
+			name := fmt.Sprint(prefix, i)
+			all = append(all, pkg{name, name})
+		}
+		return all
+	}
+	both := packages("both", 300)
+	first := &build{packages: slices.Concat(packages("first", 2700), both)}
+	second := &build{packages: slices.Concat(both, packages("second", 1000))}
 	builds := []*build{first, second}
 	countOnce(builds)
 	p := newProgress(builds)
+	compile := func(all []pkg) {
+		for _, one := range all {
+			p.compiled(one.path)
+		}
+	}
 	check := func(elapsed time.Duration, want string) {
 		t.Helper()
 		if got := p.text("it", elapsed, 2); got != want {
@@ -18,21 +33,21 @@ func TestProgress(t *testing.T) {
 		}
 	}
 	p.begin(first)
-	check(0, "compiling it: 0 of 4 packages, about 73 min left")
-	p.compiled("small")
-	check(time.Minute, "compiling it: 1 of 4 packages, about 82 min left")
-	check(2*time.Hour, "compiling it: 1 of 4 packages, about 1256 min left") // a machine that hardly gets on
-	p.compiled("both")
-	check(9*time.Minute, "compiling it: 2 of 4 packages, about 64 min left")
-	p.compiled("large")
+	check(0, "compiling it: 0 of 4,000 packages, about 13 min left")
+	check(time.Hour, "compiling it: 0 of 4,000 packages, about 613 min left") // a machine that does not get on
+	compile(both)
+	check(time.Minute, "compiling it: 300 of 4,000 packages, about 12 min left")
+	compile(packages("first", 1700))
+	check(6*time.Minute, "compiling it: 2,000 of 4,000 packages, about 6 min left")
+	compile(packages("first", 2700)[1700:])
 	p.end()
-	check(46*time.Minute, "compiling it: 3 of 4 packages, about 28 min left")
+	check(20*time.Minute, "compiling it: 3,000 of 4,000 packages, about 6 min left")
 	p.begin(second)
-	p.compiled("other")
-	p.compiled("not one of these")
+	compile([]pkg{{"not one of these", ""}})
+	compile(packages("second", 990))
 	p.end()
-	check(73*time.Minute, "compiled it: 4 packages, linking")
-	if p.compiledNow != 5 {
+	check(27*time.Minute, "compiled it: 4,000 packages, linking")
+	if p.compiledNow != 300+2700+1+990 {
 		t.Errorf("%d were compiled", p.compiledNow)
 	}
 }
