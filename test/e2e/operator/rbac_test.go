@@ -359,6 +359,9 @@ func TestStoryChartPermissions(t *testing.T) {
 	}
 }
 
+// inAll asks for all namespaces: in that of the release, the operator may do more.
+const inAll = metav1.NamespaceAll
+
 // someRules is every which rule is taken away, unless it is full.
 const someRules = 12
 
@@ -370,8 +373,13 @@ func lackingPermissions(t *testing.T, c *cluster.Cluster) {
 			i.allowScraper(t)
 			// Without what environmentd is granted, its role cannot be created.
 			held := map[permission]bool{{"list", "pods"}: true, {"watch", "pods"}: true}
-			if passage == revision.Name {
+			switch passage {
+			case revision.Name:
 				held = i.lackingIstiod(t)
+			case rollout.Name:
+				for _, verb := range []string{"get", "list", "watch", "create", "update", "delete"} {
+					held[permission{verb, "secrets"}] = true
+				}
 			}
 			// An operator that cannot see other controllers goes on.
 			for _, verb := range []string{"list", "watch"} {
@@ -391,7 +399,7 @@ func lackingPermissions(t *testing.T, c *cluster.Cluster) {
 					t.Fatal(err)
 				}
 				for _, rule := range complete.Rules {
-					i.awaitAuthorization(t, i.namespace, rule, nil, true)
+					i.awaitAuthorization(t, inAll, rule, nil, true)
 				}
 			}
 			// What the operator may do in all namespaces, it may do in one.
@@ -432,11 +440,7 @@ func (i *installation) lacking(t *testing.T, rule rbacv1.PolicyRule, role client
 		if err := i.Update(t.Context(), role); err != nil {
 			t.Fatal(err)
 		}
-		namespace := i.namespace
-		if role.GetNamespace() != "" {
-			namespace = role.GetNamespace()
-		}
-		i.awaitAuthorization(t, namespace, rule, held, false)
+		i.awaitAuthorization(t, role.GetNamespace(), rule, held, false)
 		_, err := i.story(t)
 		if err == nil {
 			t.Fatal("nobody noticed")
