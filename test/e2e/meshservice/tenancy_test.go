@@ -46,6 +46,13 @@ spec:
 		return harness.CheckCondition(mesh.Status.Conditions, kumav1alpha1.ConditionServed, metav1.ConditionTrue, kumav1alpha1.ReasonIncomplete,
 			"Dataplane "+s.namespace+"/thief", remedy)
 	})
+	// Another controller writes this part of the status, and may come later.
+	s.until(t, mesh, func() error {
+		if mesh.Status.ObservedGeneration != mesh.Generation {
+			return fmt.Errorf("generation %d is seen of %d", mesh.Status.ObservedGeneration, mesh.Generation)
+		}
+		return nil
+	})
 	s.enter(t, 0, "status", nil, remedy)
 	cart.answeredFrom(t, payments, map[string]int{west: 1})
 	policies := harness.RunCommand(t, s.Cluster, "status", "dataplane", "thief", "-n", s.namespace, "--policies")
