@@ -40,7 +40,7 @@ FAIRLEAD := bin/fairlead . -ldflags "$(LDFLAGS)" ./cmd/fairlead
 LOCALKUBE := bin/localkube localkube -ldflags "$(KUBE_LDFLAGS)" . \
 	-- bin/localkube-istiod localkube/istiod -ldflags "-s -w" .
 
-# Each version is downloaded whole, and the mark says that all were: one that was interrupted goes on.
+# bin/charts/.all is there once every version is: an interrupted download is completed.
 CHARTS = test -f bin/charts/.all || { bin/localkube charts --dir bin/charts && touch bin/charts/.all; }
 
 # go vet is part of `make lint`. What keeps a test waiting for ever, test/harness/wait ends long before the timeout does.

@@ -231,12 +231,12 @@ func shorten(lines []string) []string {
 	if began := slices.IndexFunc(lines, crash.MatchString); began >= 0 {
 		cut = min(cut, began)
 	}
-	shown := lines[cut : cut+shownLines]
+	shown := slices.Clone(lines[cut : cut+shownLines])
 	if cut > 0 {
-		shown = slices.Insert(slices.Clone(shown), 0, fmt.Sprintf("        (%d lines before)", cut))
+		shown = slices.Insert(shown, 0, fmt.Sprintf("        (%d lines before)", cut))
 	}
 	if after := len(lines) - cut - shownLines; after > 0 {
-		shown = append(slices.Clone(shown), fmt.Sprintf("        (%d lines after)", after))
+		shown = append(shown, fmt.Sprintf("        (%d lines after)", after))
 	}
 	return shown
 }

@@ -161,7 +161,8 @@ func lookBefore(settled func(context.Context) error, run *outcome) Action {
 	}}
 }
 
-// oneAtATime lets a world keep what it reads: writes are looked at as they come, several at once.
+// oneAtATime lets Settled read into objects that the world keeps: lookBefore calls it for each write, and a process writes several
+// at once.
 func oneAtATime(settled func(context.Context) error) func(context.Context) error {
 	free := make(chan struct{}, 1)
 	return func(ctx context.Context) error {

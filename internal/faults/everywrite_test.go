@@ -140,8 +140,8 @@ func TestEveryWriteHandlesProcesses(t *testing.T) {
 	}
 }
 
-// A process writes with many hands, and each write is looked at: what a world reads to tell whether all is done is not read
-// by two at once.
+// A process writes from several goroutines, and Settled is called before each write: never by two of them at once. The clock is
+// that of the bubble.
 func TestSettledIsAskedOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked, twice atomic.Bool
@@ -150,15 +150,15 @@ func TestSettledIsAskedOneAtATime(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			var hands sync.WaitGroup
+			var writers sync.WaitGroup
 			for range 4 {
-				hands.Go(func() {
+				writers.Go(func() {
 					if _, err := clients.CoreV1().ConfigMaps("shop").Update(ctx, cart(), metav1.UpdateOptions{}); err != nil {
 						t.Error(err)
 					}
 				})
 			}
-			hands.Wait()
+			writers.Wait()
 			return nil
 		}
 		DisturbWrites(t, Scenario{
@@ -180,7 +180,7 @@ func TestSettledIsAskedOneAtATime(t *testing.T) {
 			RestartWrites: true,
 		}, func(int, Log) []Action { return nil })
 		if twice.Load() {
-			t.Error("it was asked by two at once")
+			t.Error("Settled was called by two goroutines at once")
 		}
 	})
 }

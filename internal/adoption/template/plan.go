@@ -85,8 +85,9 @@ func decideDeleted(o Observed) Decision {
 	return Decision{Action: model.ActionDelete, Preserve: isPreserved(o), Reason: passage.Because("TemplateDeleted", "the template is deleted")}
 }
 
-// isPreserved tells whether objects stay although their template goes, for a reason that the binding may not have yet: the policy
-// was told so after that, or it went while it was paused, and nobody can resume it. With its namespace, all of it goes, in any order.
+// isPreserved tells whether objects stay in clusters although their template is deleted, for a reason that the binding may not
+// record: the policy has preserveResourcesOnDeletion since, or it was deleted while it was paused, so that nobody can resume it.
+// The latter does not count in a namespace that is being deleted, whose objects are deleted in any order.
 func isPreserved(o Observed) bool {
 	if p := policyOf(o.Policies, model.ClaimOf(o.Binding)); p != nil {
 		return ptr.Deref(p.Spec.PreserveResourcesOnDeletion, false)

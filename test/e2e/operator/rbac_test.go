@@ -359,9 +359,6 @@ func TestStoryChartPermissions(t *testing.T) {
 	}
 }
 
-// inAll asks for all namespaces: in that of the release, the operator may do more.
-const inAll = metav1.NamespaceAll
-
 // someRules is every which rule is taken away, unless it is full.
 const someRules = 12
 
@@ -399,7 +396,7 @@ func lackingPermissions(t *testing.T, c *cluster.Cluster) {
 					t.Fatal(err)
 				}
 				for _, rule := range complete.Rules {
-					i.awaitAuthorization(t, inAll, rule, nil, true)
+					i.awaitAuthorization(t, complete.Namespace, rule, nil, true)
 				}
 			}
 			// What the operator may do in all namespaces, it may do in one.
@@ -440,6 +437,7 @@ func (i *installation) lacking(t *testing.T, rule rbacv1.PolicyRule, role client
 		if err := i.Update(t.Context(), role); err != nil {
 			t.Fatal(err)
 		}
+		// A ClusterRole is asked about for all namespaces: in that of the release, a Role grants some of it too.
 		i.awaitAuthorization(t, role.GetNamespace(), rule, held, false)
 		_, err := i.story(t)
 		if err == nil {
