@@ -126,42 +126,49 @@ func addConsumers(record *kumav1alpha1.MeshMigration, intent *Intent, consumers 
 	sortConsumers(record)
 }
 
-// maxAbsent is how many consumers without a proxy stay in the record: one that is scaled to zero, or whose only pod is
-// replaced, is still switched when it is back.
-const maxAbsent = 100
+const (
+	// maxAbsent is how many workloads without a proxy stay in the record: one that is scaled to zero, or whose only pod is
+	// replaced, is still switched when it is back.
+	maxAbsent = 10_000
+	// maxEnded is how many bare pods and Jobs do, which rarely return under the same name.
+	maxEnded = 100
+)
 
 // prune drops absent consumers from the record, except failed ones.
 func prune(record *kumav1alpha1.MeshMigration, exists func(string) bool) {
-	var absent []kumav1alpha1.MigratedConsumer
+	var absent, ended []kumav1alpha1.MigratedConsumer
 	record.Consumers = slices.DeleteFunc(record.Consumers, func(c kumav1alpha1.MigratedConsumer) bool {
 		if exists(c.Name) {
 			return false
 		}
 		if c.State == kumav1alpha1.ConsumerSwitched {
-			absent = append(absent, c)
+			switch ObjectOf(c.Name).Kind {
+			case "Pod", "Job":
+				ended = append(ended, c)
+			default:
+				absent = append(absent, c)
+			}
 		}
 		return c.State == kumav1alpha1.ConsumerWaiting && !c.Switched
 	})
-	if len(absent) <= maxAbsent {
-		return
-	}
-	slices.SortFunc(absent, func(a, b kumav1alpha1.MigratedConsumer) int {
-		return cmp.Or(cmp.Compare(permanence(a.Name), permanence(b.Name)), a.Since.Compare(b.Since.Time), cmp.Compare(a.Name, b.Name))
-	})
 	drop := map[string]bool{}
-	for _, c := range absent[:len(absent)-maxAbsent] {
+	for _, c := range slices.Concat(allButNewest(maxAbsent, absent), allButNewest(maxEnded, ended)) {
 		drop[c.Name] = true
 	}
-	record.Consumers = slices.DeleteFunc(record.Consumers, func(c kumav1alpha1.MigratedConsumer) bool { return drop[c.Name] })
+	if len(drop) > 0 {
+		record.Consumers = slices.DeleteFunc(record.Consumers, func(c kumav1alpha1.MigratedConsumer) bool { return drop[c.Name] })
+	}
 }
 
-// permanence is 0 for consumers that never return under the same name.
-func permanence(consumer string) int {
-	switch ObjectOf(consumer).Kind {
-	case "Pod", "Job":
-		return 0
+// allButNewest are the consumers that are over a number, the oldest ones.
+func allButNewest(number int, consumers []kumav1alpha1.MigratedConsumer) []kumav1alpha1.MigratedConsumer {
+	if len(consumers) <= number {
+		return nil
 	}
-	return 1
+	slices.SortFunc(consumers, func(a, b kumav1alpha1.MigratedConsumer) int {
+		return cmp.Or(a.Since.Compare(b.Since.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return consumers[:len(consumers)-number]
 }
 
 // ObjectOf returns the workload of a consumer, or in universal its Dataplane.

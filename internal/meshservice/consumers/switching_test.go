@@ -260,6 +260,7 @@ func TestNobodyAsked(t *testing.T) {
 }
 
 func TestPrune(t *testing.T) {
+	const workloads, podsAndJobs = 10_000, 100 // as docs/meshservice/switching.md promises
 	record := &kumav1alpha1.MeshMigration{}
 	add := func(name string, state kumav1alpha1.ConsumerState, minute int) {
 		record.Consumers = append(record.Consumers, kumav1alpha1.MigratedConsumer{
@@ -269,23 +270,27 @@ func TestPrune(t *testing.T) {
 	add("shop/Deployment/here", kumav1alpha1.ConsumerSwitched, 0)
 	add("shop/Deployment/failed", kumav1alpha1.ConsumerFailed, 0)
 	add("shop/Deployment/never", kumav1alpha1.ConsumerWaiting, 0)
-	for i := range maxAbsent {
-		add(fmt.Sprintf("shop/Deployment/gone-%03d", i), kumav1alpha1.ConsumerSwitched, i)
+	for i := range workloads + 1 {
+		add(fmt.Sprintf("shop/Deployment/gone-%05d", i), kumav1alpha1.ConsumerSwitched, i)
 	}
-	add("shop/Pod/debug", kumav1alpha1.ConsumerSwitched, 1000)
+	for i := range podsAndJobs + 1 {
+		add(fmt.Sprintf("shop/Pod/debug-%03d", i), kumav1alpha1.ConsumerSwitched, i)
+	}
 	prune(record, func(name string) bool { return name == "shop/Deployment/here" })
-	names := map[string]bool{}
+	left := map[string]bool{}
 	for _, c := range record.Consumers {
-		names[c.Name] = true
+		left[c.Name] = true
 	}
-	if len(names) != maxAbsent+2 || !names["shop/Deployment/here"] || !names["shop/Deployment/failed"] ||
-		!names["shop/Deployment/gone-000"] || names["shop/Pod/debug"] || names["shop/Deployment/never"] {
-		t.Errorf("%d are left: %v", len(names), names)
+	if want := 2 + workloads + podsAndJobs; len(left) != want {
+		t.Errorf("%d are left, want %d", len(left), want)
 	}
-	add("shop/Deployment/one-more", kumav1alpha1.ConsumerSwitched, 2000)
-	prune(record, func(name string) bool { return name == "shop/Deployment/here" })
-	if record.Consumers[2].Name != "shop/Deployment/gone-001" {
-		t.Errorf("%s is left", record.Consumers[2].Name)
+	for name, want := range map[string]bool{
+		"shop/Deployment/here": true, "shop/Deployment/failed": true, "shop/Deployment/never": false,
+		"shop/Deployment/gone-00000": false, "shop/Deployment/gone-00001": true, "shop/Pod/debug-000": false, "shop/Pod/debug-001": true,
+	} {
+		if left[name] != want {
+			t.Errorf("%s is left: %t, want %t", name, left[name], want)
+		}
 	}
 }
 
