@@ -2,6 +2,8 @@
 package docs
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/pages"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 var update = flag.Bool("update", false, "write what the commands print into the pages")
@@ -94,8 +97,13 @@ func runPage(t *testing.T, s *session, page *pages.Page) {
 		}()
 	}
 	for i, c := range page.Until(lastHeading) {
-		t.Logf("%s:%d: $ %s", page.Path, c.Line, c.Text)
-		printed := c.Confirm(s.run(c))
+		var printed []string
+		_ = wait.Try(t.Context(), func(context.Context) error {
+			if printed = c.Confirm(s.run(c)); *update || !c.Reads() || c.Matches(printed) {
+				return nil
+			}
+			return errors.New("the command prints something else")
+		})
 		if !pages.Match(c.Shown, printed) {
 			changed[i] = printed
 		}

@@ -164,6 +164,11 @@ func (c Command) Matches(printed []string) bool {
 	return Match(c.Shown, printed)
 }
 
+var reading = regexp.MustCompile(`^((kubectl|east|west)( -n \S+)? (get|api-resources)|bin/fairlead (clusters|plan|status)|curl|grep|jq)\b`)
+
+// Reads tells whether a command only reads. What it shows may be reported some time after the command before it.
+func (c Command) Reads() bool { return reading.MatchString(c.Text) }
+
 func lastLine(lines []string) string {
 	if len(lines) == 0 {
 		return ""
