@@ -48,7 +48,7 @@ func TestNamespaceDeleted(t *testing.T) {
 			// The bindings keep the namespace until all objects are deleted or released.
 			wait.Until(t, func(ctx context.Context) error {
 				if err := s.hub.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); !apierrors.IsNotFound(err) {
-					return fmt.Errorf("namespace %s of the hub is still there: %+v, %w", namespace.Name, namespace.Status.Conditions, err)
+					return fmt.Errorf("namespace %s of the hub is still there: %+v, %v", namespace.Name, namespace.Status.Conditions, err)
 				}
 				return nil
 			})

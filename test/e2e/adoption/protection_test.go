@@ -92,7 +92,7 @@ func TestDeletionProtection(t *testing.T) {
 		wait.Until(t, func(ctx context.Context) error {
 			var namespace corev1.Namespace
 			if err := s.members[member1].Get(ctx, client.ObjectKey{Name: s.namespace}, &namespace); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("Namespace %s is still in %s: %w", s.namespace, member1, err)
+				return fmt.Errorf("Namespace %s is still in %s: %v", s.namespace, member1, err)
 			}
 			return nil
 		})

@@ -92,7 +92,7 @@ func (s *stage) addUnreachable(t testing.TB, name, region string) {
 		}
 		err := wait.Try(context.Background(), func(ctx context.Context) error {
 			if err := s.hub.Get(ctx, client.ObjectKeyFromObject(c), c); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("Cluster %s is still there: %w", name, err)
+				return fmt.Errorf("Cluster %s is still there: %v", name, err)
 			}
 			return nil
 		})

@@ -85,7 +85,7 @@ func (s *stage) gone(t testing.TB, where *site, object client.Object) {
 	t.Helper()
 	wait.Until(t, func(ctx context.Context) error {
 		if err := where.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: object.GetName()}, object); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("%T %s is still there: %w", object, object.GetName(), err)
+			return fmt.Errorf("%T %s is still there: %v", object, object.GetName(), err)
 		}
 		return nil
 	})

@@ -238,7 +238,7 @@ func (s *stage) replace(t testing.TB) {
 	wait.Until(t, func(ctx context.Context) error {
 		vips := &corev1.ConfigMap{}
 		if err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: desired.VIPConfigMap(s.mesh)}, vips); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("ConfigMap %s is not collected yet: %w", desired.VIPConfigMap(s.mesh), err)
+			return fmt.Errorf("ConfigMap %s is not collected yet: %v", desired.VIPConfigMap(s.mesh), err)
 		}
 		return nil
 	})

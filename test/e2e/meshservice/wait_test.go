@@ -74,7 +74,7 @@ func (s *stage) gone(t testing.TB, object client.Object) {
 	t.Helper()
 	wait.Until(t, func(ctx context.Context) error {
 		if err := s.read(ctx, object); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("%T %s is still there: %w", object, object.GetName(), err)
+			return fmt.Errorf("%T %s is still there: %v", object, object.GetName(), err)
 		}
 		return nil
 	})

@@ -298,7 +298,7 @@ func (l *leaving) deleteCRDs(t testing.TB) {
 			}
 			wait.Until(t, func(ctx context.Context) error {
 				if err := l.Get(ctx, client.ObjectKey{Name: name}, crd); !apierrors.IsNotFound(err) {
-					return fmt.Errorf("CRD %s is still there: %w", name, err)
+					return fmt.Errorf("CRD %s is still there: %v", name, err)
 				}
 				return nil
 			})

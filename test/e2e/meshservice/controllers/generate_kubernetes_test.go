@@ -223,7 +223,7 @@ func TestChanges(t *testing.T) {
 	wait.Until(t, func(ctx context.Context) error {
 		err := w.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &kumav1alpha1.Dataplane{})
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the Dataplane of a pod that is gone is still there: %w", err)
+			return fmt.Errorf("the Dataplane of a pod that is gone is still there: %v", err)
 		}
 		return nil
 	})
