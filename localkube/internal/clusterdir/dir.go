@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 )
 
 // Dir is the absolute path of a cluster's directory.
@@ -83,6 +84,9 @@ func (d Dir) Prepare() error {
 	return os.Remove(probe.Name())
 }
 
+// interruptedWrite is the name of a temporary file that a process left when it was killed in the middle of a write.
+var interruptedWrite = regexp.MustCompile(`^\.(kubeconfig|localkube\.json|processes\.json|writable)-[0-9]+$`)
+
 // Delete removes what localkube made and nothing else; the directory itself
 // goes only when that leaves it empty.
 func (d Dir) Delete() error {
@@ -93,7 +97,21 @@ func (d Dir) Delete() error {
 		}
 	}
 	left, err := os.ReadDir(string(d))
-	if errors.Is(err, fs.ErrNotExist) || len(left) > 0 {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", d, err)
+	}
+	foreign := false
+	for _, entry := range left {
+		if !interruptedWrite.MatchString(entry.Name()) {
+			foreign = true
+		} else if err := os.Remove(d.path(entry.Name())); err != nil {
+			return fmt.Errorf("delete %s: %w", d.path(entry.Name()), err)
+		}
+	}
+	if foreign {
 		return nil
 	}
 	return os.Remove(string(d))

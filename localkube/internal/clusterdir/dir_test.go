@@ -65,8 +65,8 @@ func TestDeleteTakesOnlyItsOwn(t *testing.T) {
 		foreign []string
 		left    bool
 	}{
-		"nothing else there":      {},
-		"a file of somebody else": {foreign: []string{"notes.txt"}, left: true},
+		"nothing else there":     {},
+		"files of somebody else": {foreign: []string{".processes.json-old", "notes.txt"}, left: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,8 @@ func fill(t *testing.T, dir Dir, foreign []string) {
 	if err := dir.SaveRecords(nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range append(foreign, dir.Lock(), dir.StartLock(), dir.Kubeconfig(), dir.Log("etcd"), dir.PKI("ca.crt"), ControlSocket, EgressSocket) {
+	interrupted := []string{".processes.json-2183776616", ".localkube.json-1", ".writable-2"}
+	for _, path := range append(slices.Concat(foreign, interrupted), dir.Lock(), dir.StartLock(), dir.Kubeconfig(), dir.Log("etcd"), dir.PKI("ca.crt"), ControlSocket, EgressSocket) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(string(dir), path)
 		}
