@@ -146,10 +146,11 @@ one: programs ## Run the tests RUN of the packages PKG: make one PKG=./test/e2e/
 
 COUNT ?= 5
 LOAD ?= 8
+LATENCY ?=
 
 .PHONY: flake
-flake: programs ## Run the tests RUN of the packages PKG COUNT times while LOAD busy loops take the processor
-	@$(TEST) -repeat $(COUNT) -load $(LOAD) -- $(TEST_FLAGS) -run '$(value RUN)' $(PKG)
+flake: programs ## Run the tests RUN of the packages PKG COUNT times while LOAD busy loops take the processor, with operators delayed by up to LATENCY
+	@FAIRLEAD_LATENCY=$(LATENCY) $(TEST) -repeat $(COUNT) -load $(LOAD) -- $(TEST_FLAGS) -run '$(value RUN)' $(PKG)
 
 .PHONY: slowest
 slowest: programs ## Run the packages PKG and report where their time goes, wall and processor

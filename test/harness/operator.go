@@ -22,6 +22,7 @@ import (
 
 	"github.com/fairlead/fairlead/internal/operator"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/latency"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -43,9 +44,22 @@ func StartFairlead(environment []string, args ...string) (*Operator, error) {
 	if err != nil {
 		return nil, err
 	}
+	args, end, err := latency.Through(args)
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.Command(binary, args...)
 	cmd.Env = environment
-	return Start(cmd)
+	o, err := Start(cmd)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	go func() {
+		<-o.ended
+		end()
+	}()
+	return o, nil
 }
 
 // Start runs a command as an operator. At the latest, cluster.Run kills it.
