@@ -59,7 +59,7 @@ func (r *reconciler) createWork(ctx context.Context, b *model.Binding, desired *
 		return work, err
 	}
 	have := &workv1alpha1.Work{}
-	if err := r.templates.Get(ctx, client.ObjectKeyFromObject(desired), have); err != nil {
+	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(desired), have); err != nil {
 		return nil, err
 	}
 	if have.Labels[model.LabelBinding] != string(b.GetUID()) {

@@ -36,7 +36,7 @@ func Setup(mgr ctrl.Manager, enqueued kube.Enqueuer, version func(context.Contex
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(model.BindingRequests)).
 		WatchesRawSource(source.Channel(enqueued, &handler.EnqueueRequestForObject{})).
 		Complete(kube.Traced("adoption-binding", kube.RequeueOnConflict[reconcile.Request]{TypedReconciler: &reconciler{
-			client: mgr.GetClient(), templates: mgr.GetAPIReader(), version: version, now: time.Now, recorder: mgr.GetEventRecorder("fairlead.dev/" + model.Passage),
+			client: mgr.GetClient(), reader: mgr.GetAPIReader(), version: version, now: time.Now, recorder: mgr.GetEventRecorder("fairlead.dev/" + model.Passage),
 		}}))
 	if err != nil {
 		return fmt.Errorf("watch ResourceBindings: %w", err)
@@ -56,8 +56,8 @@ var dependencyEvents = handler.Funcs{
 // reconciler brings bindings to Works, and reports the state of the Works.
 type reconciler struct {
 	client client.Client
-	// templates reads from the API server.
-	templates client.Reader
+	// reader reads from the API server, without a cache.
+	reader client.Reader
 	// version is that of a template, if a cache has it; empty otherwise.
 	version  func(context.Context, model.TemplateKey) string
 	written  writtenWorks
@@ -108,6 +108,9 @@ func (r *reconciler) reconcileActive(ctx context.Context, o Observed) (map[strin
 	o.Template = &unstructured.Unstructured{}
 	if exists, err := r.getTemplate(ctx, key, cached, o.Template); err != nil || !exists {
 		// The template controller deletes the binding of a template that is gone.
+		return o.Works, sourceOf(o.Binding), err
+	}
+	if err := r.refreshFinished(ctx, &o); err != nil {
 		return o.Works, sourceOf(o.Binding), err
 	}
 	d := plan(ctx, o)

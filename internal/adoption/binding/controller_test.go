@@ -52,7 +52,7 @@ func newStage(t *testing.T, o Observed, objects ...client.Object) *stage {
 		b.WithIndex(&workv1alpha2.ResourceBinding{}, model.IndexTemplate, model.TemplateIndexValues)
 	}, objects...)}
 	s.reconciler = &reconciler{
-		client: s, templates: templateReader{s}, now: func() time.Time { return deletionTime.Time },
+		client: s, reader: templateReader{s}, now: func() time.Time { return deletionTime.Time },
 		version: func(context.Context, model.TemplateKey) string { return s.version },
 	}
 	return s

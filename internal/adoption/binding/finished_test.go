@@ -1,9 +1,12 @@
 package binding
 
 import (
+	"context"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
@@ -48,6 +51,53 @@ func TestNewWorkOfAFinishedJob(t *testing.T) {
 				t.Errorf("got %v", finished)
 			}
 		})
+	}
+}
+
+// laggingCache has a binding as it was, whatever the API server has.
+type laggingCache struct {
+	client.Client
+	binding *workv1alpha2.ResourceBinding
+}
+
+func (c laggingCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if b, is := object.(*workv1alpha2.ResourceBinding); is {
+		c.binding.DeepCopyInto(b)
+		return nil
+	}
+	return c.Client.Get(ctx, key, object, options...)
+}
+
+// Somebody deletes the Work of a finished Job, and the operator hears of that before it hears of its own status of the binding.
+func TestFinishedJobWhileTheCacheLags(t *testing.T) {
+	o := observed(t)
+	o.Template, o.Works = adoptiontest.Object(t, "Job batch/v1\nspec: {}"), nil
+	o.Binding.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "it"}
+	s := newStage(t, o)
+	s.Exists(t, o.Template)
+	version, err := manifest.Version(o.Template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := s.binding(t)
+	status := before.DeepCopy()
+	status.Status = workv1alpha2.ResourceBindingStatus{TemplateVersion: version, AggregatedStatus: []workv1alpha2.AggregatedStatusItem{
+		{ClusterName: "west", Applied: true, Status: &runtime.RawExtension{Raw: []byte(`{"conditions":[{"type":"Complete","status":"True"}]}`)}},
+	}}
+	if err := s.Status().Update(t.Context(), status); err != nil {
+		t.Fatal(err)
+	}
+	s.reconciler.client = laggingCache{s, before}
+	// The status of the binding that the cache has is not written again.
+	if err := s.reconcile(t); !apierrors.IsConflict(err) {
+		t.Fatal(err)
+	}
+	var works workv1alpha1.WorkList
+	if err := s.List(t.Context(), &works); err != nil || len(works.Items) != 1 {
+		t.Fatalf("Works are %v, %v", works.Items, err)
+	}
+	if model.FinishedBefore(&works.Items[0]) == nil {
+		t.Error("the new Work does not record that its Job has finished")
 	}
 }
 

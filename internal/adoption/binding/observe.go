@@ -28,7 +28,7 @@ type Observed struct {
 func (r *reconciler) getTemplate(ctx context.Context, key model.TemplateKey, seen string, into client.Object) (bool, error) {
 	defer kube.Span(&ctx, kube.StageObserve)()
 	into.GetObjectKind().SetGroupVersionKind(key.Kind)
-	err := r.templates.Get(ctx, key.ObjectKey, into, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: seen}})
+	err := r.reader.Get(ctx, key.ObjectKey, into, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: seen}})
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("get %s %s: %w", key.Kind.Kind, key.ObjectKey, err)
 	}
@@ -42,14 +42,14 @@ func (r *reconciler) isTemplateKept(ctx context.Context, key model.TemplateKey) 
 	if err != nil || !exists {
 		return false, err
 	}
-	deleted, err := model.IsNamespaceDeleted(ctx, r.templates, key.Namespace)
+	deleted, err := model.IsNamespaceDeleted(ctx, r.reader, key.Namespace)
 	return !deleted, err
 }
 
 // ownerOf is the binding that a Work was made for, nil if it is gone.
 func (r *reconciler) ownerOf(ctx context.Context, work *workv1alpha1.Work) (*model.Binding, error) {
 	for _, request := range model.BindingRequests(ctx, work) {
-		owner, err := model.GetBinding(ctx, r.templates, request.NamespacedName)
+		owner, err := model.GetBinding(ctx, r.reader, request.NamespacedName)
 		if err != nil {
 			return nil, fmt.Errorf("get the binding of Work %s/%s: %w", work.Namespace, work.Name, err)
 		}

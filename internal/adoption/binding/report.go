@@ -24,7 +24,7 @@ import (
 	"github.com/fairlead/fairlead/internal/passage"
 )
 
-// gatherInterval is how long the results of several clusters are waited for, so that they make one status.
+// gatherInterval is how long the first results of several clusters are waited for, so that they make one status.
 const gatherInterval = 20 * time.Second
 
 // AggregateStatus is the status of a binding by the statuses of its Works, and after how long to ask again if several clusters have
@@ -89,7 +89,8 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, *notScheduled)
 		return status, 0
 	}
-	if left := gatherInterval - now.Sub(binding.GetCreationTimestamp().Time); waiting > 0 && left > 0 {
+	isReported := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionFullyApplied) != nil
+	if left := gatherInterval - now.Sub(binding.GetCreationTimestamp().Time); waiting > 0 && left > 0 && !isReported {
 		return status, left
 	}
 	note := ""

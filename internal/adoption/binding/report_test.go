@@ -35,20 +35,22 @@ func TestAggregateStatus(t *testing.T) {
 		clusters      []string
 		works         map[string]*workv1alpha1.Work
 		age           time.Duration
+		reported      bool // there is a status of an earlier version of the template
 		annotationErr error
 		reason        passage.Code
 		message       string
 		requeue       time.Duration
 	}{
-		"no cluster":              {nil, nil, time.Hour, nil, model.ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters", 0},
-		"one, applied":            {[]string{"west"}, map[string]*workv1alpha1.Work{"west": applied}, 0, nil, model.ReasonFullyApplied, "applied in cluster west", 0},
-		"two, applied":            {[]string{"east", "west"}, map[string]*workv1alpha1.Work{"east": applied, "west": applied}, 0, nil, model.ReasonFullyApplied, "applied in all 2 clusters", 0},
-		"a conflict":              {[]string{"east", "west"}, map[string]*workv1alpha1.Work{"east": applied, "west": conflict}, 0, nil, model.ReasonConflict, "applied in 1 of 2 clusters; exists in cluster", 0},
-		"the first counts":        {[]string{"east", "west"}, map[string]*workv1alpha1.Work{"east": refused, "west": conflict}, 0, nil, model.ReasonNotApplied, "applied in 0 of 2 clusters; denied", 0},
-		"new, and one is waiting": {[]string{"east", "west"}, map[string]*workv1alpha1.Work{"east": applied}, 5 * time.Second, nil, "", "", 15 * time.Second},
-		"old, and one is waiting": {[]string{"east", "west"}, map[string]*workv1alpha1.Work{"east": applied}, time.Minute, nil, model.ReasonApplying, "applied in 1 of 2 clusters", 0},
-		"an outdated status":      {[]string{"west"}, map[string]*workv1alpha1.Work{"west": outdated}, time.Minute, nil, model.ReasonApplying, "applied in 0 of 1 clusters", 0},
-		"an unknown annotation":   {[]string{"west"}, map[string]*workv1alpha1.Work{"west": applied}, 0, errors.New("annotation x is wrong"), model.ReasonFullyApplied, "applied in cluster west; annotation x is wrong", 0},
+		"no cluster":                        {nil, nil, time.Hour, false, nil, model.ReasonNoCluster, "spec.placement of the policy selects none of the joined clusters", 0},
+		"one, applied":                      {[]string{"west"}, map[string]*workv1alpha1.Work{"west": applied}, 0, false, nil, model.ReasonFullyApplied, "applied in cluster west", 0},
+		"two, applied":                      {[]string{"east", "west"}, map[string]*workv1alpha1.Work{"east": applied, "west": applied}, 0, false, nil, model.ReasonFullyApplied, "applied in all 2 clusters", 0},
+		"a conflict":                        {[]string{"east", "west"}, map[string]*workv1alpha1.Work{"east": applied, "west": conflict}, 0, false, nil, model.ReasonConflict, "applied in 1 of 2 clusters; exists in cluster", 0},
+		"the first counts":                  {[]string{"east", "west"}, map[string]*workv1alpha1.Work{"east": refused, "west": conflict}, 0, false, nil, model.ReasonNotApplied, "applied in 0 of 2 clusters; denied", 0},
+		"new, and one is waiting":           {[]string{"east", "west"}, map[string]*workv1alpha1.Work{"east": applied}, 5 * time.Second, false, nil, "", "", 15 * time.Second},
+		"new, and the template has changed": {[]string{"east", "west"}, map[string]*workv1alpha1.Work{"east": applied, "west": outdated}, 5 * time.Second, true, nil, model.ReasonApplying, "applied in 1 of 2 clusters", 0},
+		"old, and one is waiting":           {[]string{"east", "west"}, map[string]*workv1alpha1.Work{"east": applied}, time.Minute, false, nil, model.ReasonApplying, "applied in 1 of 2 clusters", 0},
+		"an outdated status":                {[]string{"west"}, map[string]*workv1alpha1.Work{"west": outdated}, time.Minute, false, nil, model.ReasonApplying, "applied in 0 of 1 clusters", 0},
+		"an unknown annotation":             {[]string{"west"}, map[string]*workv1alpha1.Work{"west": applied}, 0, false, errors.New("annotation x is wrong"), model.ReasonFullyApplied, "applied in cluster west; annotation x is wrong", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := model.NewBinding(client.ObjectKey{Namespace: "shop", Name: "cart-deployment"})
@@ -57,6 +59,9 @@ func TestAggregateStatus(t *testing.T) {
 			b.SetCreationTimestamp(metav1.NewTime(now.Add(-c.age)))
 			for _, cluster := range c.clusters {
 				b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: cluster})
+			}
+			if c.reported {
+				b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.ConditionFullyApplied, Status: metav1.ConditionTrue, Reason: string(model.ReasonFullyApplied), ObservedGeneration: 7}}
 			}
 			status, requeue := AggregateStatus(b, c.works, Source{Version: "v2", AnnotationErr: c.annotationErr}, now)
 			if requeue != c.requeue || status.ObservedGeneration != 7 || status.TemplateVersion != "v2" || len(status.AggregatedStatus) != len(c.clusters) {

@@ -97,7 +97,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, nil
 	}
-	if r.freshness.isStale(&work) {
+	if stale, err := r.freshness.isStale(ctx, r.reader, &work, r.now()); err != nil {
+		return ctrl.Result{}, err
+	} else if stale {
 		return ctrl.Result{RequeueAfter: cacheDelay}, nil
 	}
 	m := r.clientOf(cluster)

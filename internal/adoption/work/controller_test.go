@@ -59,7 +59,7 @@ func TestStatusConflict(t *testing.T) {
 			hub := &hubStub{work: workFor(t, false), conflicts: c.conflicts}
 			read := hub.work.DeepCopy()
 			read.Generation, hub.work.Generation = 1, c.generation
-			r := &reconciler{client: hub, reader: hub}
+			r := &reconciler{client: hub, reader: hub, now: time.Now}
 			status := workv1alpha1.WorkStatus{Conditions: []metav1.Condition{{Type: workv1alpha1.ConditionApplied}}}
 			err := r.writeStatus(t.Context(), read, status)
 			if (err == nil) != c.written || (len(hub.written) > 0) != c.written || err != nil && !apierrors.IsConflict(err) {

@@ -1,43 +1,63 @@
 package work
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
 )
 
 // cacheDelay is how long a cache is given to receive a write.
 const cacheDelay = 50 * time.Millisecond
 
-// forgetAfter is after how long a cache that has not received a write is used anyway: the hub may have been restored from a backup.
-const forgetAfter = 5 * time.Second
+// askAfter is after how long the API server is asked whether it has a write that the cache has not received: the hub may have been
+// restored from a backup.
+const askAfter = 5 * time.Second
 
 type lastWrite struct {
 	version string
 	at      time.Time
 }
 
-// freshnessCheck knows the version of the last write of each object. The event of a member can arrive before the hub's cache has the
+// freshnessCheck knows the version of the last write of each Work. The event of a member can arrive before the hub's cache has the
 // record of the write, and the object would be written again.
 type freshnessCheck struct{ versions sync.Map }
 
-// recordWrite records the version of an object as the server returned it.
-func (l *freshnessCheck) recordWrite(object client.Object) {
-	l.versions.Store(object.GetUID(), lastWrite{object.GetResourceVersion(), time.Now()})
+// recordWrite records the version of a Work as the server returned it.
+func (l *freshnessCheck) recordWrite(work *workv1alpha1.Work, now time.Time) {
+	l.versions.Store(work.UID, lastWrite{work.ResourceVersion, now})
 }
 
-// isStale holds for an object from a cache that has not received the last write.
-func (l *freshnessCheck) isStale(object client.Object) bool {
-	last, found := l.versions.Load(object.GetUID())
+// isStale holds for a Work from a cache that has not received the last write.
+func (l *freshnessCheck) isStale(ctx context.Context, server client.Reader, work *workv1alpha1.Work, now time.Time) (bool, error) {
+	value, found := l.versions.Load(work.UID)
 	if !found {
-		return false
+		return false, nil
 	}
-	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), last.(lastWrite).version)
-	if err != nil || order >= 0 || time.Since(last.(lastWrite).at) > forgetAfter {
-		l.versions.Delete(object.GetUID())
-		return false
+	last := value.(lastWrite)
+	stale := isOlder(work.ResourceVersion, last.version)
+	if stale && now.Sub(last.at) > askAfter {
+		var live workv1alpha1.Work
+		if err := server.Get(ctx, client.ObjectKeyFromObject(work), &live); client.IgnoreNotFound(err) != nil {
+			return true, fmt.Errorf("get Work %s: %w", client.ObjectKeyFromObject(work), err)
+		}
+		if stale = live.UID == work.UID && !isOlder(live.ResourceVersion, last.version); stale {
+			l.versions.Store(work.UID, lastWrite{last.version, now})
+		}
 	}
-	return true
+	if !stale {
+		l.versions.Delete(work.UID)
+	}
+	return stale, nil
+}
+
+// isOlder is false for versions without an order.
+func isOlder(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
 }

@@ -102,7 +102,7 @@ func (r *reconciler) writeStatus(ctx context.Context, work *workv1alpha1.Work, s
 	}
 	if err == nil {
 		work.Status = status
-		r.freshness.recordWrite(work)
+		r.freshness.recordWrite(work, r.now())
 	}
 	return client.IgnoreNotFound(err)
 }
