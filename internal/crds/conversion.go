@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 )
 
@@ -135,21 +136,23 @@ func RemoveConversion(ctx context.Context, cfg *rest.Config, names ...string) er
 		return err
 	}
 	for _, name := range names {
-		live, err := in.crds.Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("get CRD %s: %w", name, err)
-		}
-		if clientConfigOf(live.Spec.Conversion) == nil {
-			continue
-		}
-		stored := live.DeepCopy()
-		serveStoredOnly(stored)
-		if _, err := in.convert(ctx, live, stored, noConversion()); err != nil {
+		if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return in.removeConversion(ctx, name) }); err != nil {
 			return fmt.Errorf("remove the conversion of CRD %s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+func (in *installer) removeConversion(ctx context.Context, name string) error {
+	live, err := in.crds.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil || clientConfigOf(live.Spec.Conversion) == nil {
+		return err
+	}
+	stored := live.DeepCopy()
+	serveStoredOnly(stored)
+	_, err = in.convert(ctx, live, stored, noConversion())
+	return err
 }

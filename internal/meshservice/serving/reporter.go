@@ -261,14 +261,17 @@ func (r *Reporter) put(ctx context.Context, shard int, report *fairleadv1alpha1.
 func (r *Reporter) deleteAll() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
+	var deletions sync.WaitGroup
 	for i, exists := range r.exists {
 		if !exists {
 			continue
 		}
-		report := &fairleadv1alpha1.MeshServingReport{ObjectMeta: metav1.ObjectMeta{Name: shardName(r.replica, i)}}
-		if err := r.client.Delete(ctx, report); client.IgnoreNotFound(err) != nil {
-			r.log.Error(err, "deleting a MeshServingReport failed", "name", report.Name)
-			return
-		}
+		deletions.Go(func() {
+			report := &fairleadv1alpha1.MeshServingReport{ObjectMeta: metav1.ObjectMeta{Name: shardName(r.replica, i)}}
+			if err := r.client.Delete(ctx, report); client.IgnoreNotFound(err) != nil {
+				r.log.Error(err, "deleting a MeshServingReport failed", "name", report.Name)
+			}
+		})
 	}
+	deletions.Wait()
 }
