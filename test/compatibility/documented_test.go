@@ -2,6 +2,7 @@ package compatibility
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -64,6 +66,7 @@ func TestDocumentedManifests(t *testing.T) {
 				if d.Mesh != "" {
 					object.Object["mesh"] = d.Mesh
 				}
+				t.Cleanup(func() { awaitDeletion(t, c, object.DeepCopy()) })
 				applied := apply(t, c, object)
 				stored := applied.DeepCopy()
 				if err := c.Get(t.Context(), client.ObjectKeyFromObject(applied), stored); err != nil {
@@ -108,6 +111,20 @@ func startOperator(t *testing.T) {
 	t.Cleanup(operator.Kill)
 	operator.KeepLogOnFailure(t)
 	wait.Until(t, func(context.Context) error { return operator.Ready() })
+}
+
+// awaitDeletion waits until an object is gone that apply deletes: after this test, no operator removes finalizers.
+func awaitDeletion(t *testing.T, c client.Client, object *unstructured.Unstructured) {
+	t.Helper()
+	err := wait.Try(context.WithoutCancel(t.Context()), func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+			return errors.Join(fmt.Errorf("%s %s is still there", object.GetKind(), object.GetName()), err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func readDocumented(t *testing.T, file, namespace string) []documented {

@@ -4,6 +4,7 @@ package compatibility
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -37,7 +40,7 @@ var installed struct {
 func server(t *testing.T) client.Client {
 	t.Helper()
 	config := cluster.Shared(t).Config()
-	installed.Do(func() { _, installed.err = crds.Install(t.Context(), config, crds.Options{Timeout: wait.Deadline()}) })
+	installed.Do(func() { installed.err = install(t.Context(), config) })
 	if installed.err != nil {
 		t.Fatal(installed.err)
 	}
@@ -52,6 +55,36 @@ func server(t *testing.T) client.Client {
 		t.Fatal(err)
 	}
 	return client.WithFieldValidation(c, "Strict")
+}
+
+// install installs Fairlead's CRDs, and waits until their objects can be asked for: a CRD that is established may not be served yet.
+func install(ctx context.Context, config *rest.Config) error {
+	if _, err := crds.Install(ctx, config, crds.Options{Timeout: wait.Deadline()}); err != nil {
+		return err
+	}
+	all, err := crds.All()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return err
+	}
+	return wait.Try(ctx, func(ctx context.Context) error {
+		for _, crd := range all {
+			for _, version := range crd.Spec.Versions {
+				if !version.Served {
+					continue
+				}
+				list := &unstructured.UnstructuredList{}
+				list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.ListKind})
+				if err := c.List(ctx, list, client.Limit(1)); err != nil {
+					return fmt.Errorf("list %s: %w", list.GroupVersionKind(), err)
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // apply writes the object as kubectl apply --server-side would, and removes it when the test ends.

@@ -52,7 +52,7 @@ func adoptionActs(d *demo) ([]act, error) {
 		return fairlead(done, "join", cluster, "--member-kubeconfig", d.path(cluster+"/kubeconfig"))
 	}
 	unjoin := func(cluster string) scene {
-		return fairlead(done, "unjoin", cluster, "--member-kubeconfig", d.path(cluster+"/kubeconfig"), "--yes")
+		return fairlead(done, "unjoin", cluster, "--member-kubeconfig", d.path(cluster+"/kubeconfig"), "--yes", "--timeout", deadline())
 	}
 	clusters := fairlead(done, "clusters")
 	draft := fairlead(done, "adopt", "--cluster", "east", "-n", "shop", "--with-dependencies", "-o", "yaml")

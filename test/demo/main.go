@@ -18,8 +18,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/term"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -145,7 +147,7 @@ func (d *demo) tell(ctx context.Context, p play) error {
 	if err := d.quietly(ctx, "localkube", "kubectl", "wait", "--for=create", "crd/"+p.crd, "--timeout="+deadline()); err != nil {
 		return err
 	}
-	if err := d.quietly(ctx, "localkube", "kubectl", "wait", "--for=condition=Established", "crd/"+p.crd, "--timeout="+deadline()); err != nil {
+	if err := d.served(ctx); err != nil {
 		return err
 	}
 	acts, err := p.acts(d)
@@ -161,6 +163,26 @@ func (d *demo) tell(ctx context.Context, p play) error {
 		}
 	}
 	return nil
+}
+
+// served waits until kubectl knows the kinds of all CRDs that there are, which is a moment after these are established.
+func (d *demo) served(ctx context.Context) error {
+	c, err := d.client()
+	if err != nil {
+		return err
+	}
+	return wait.Try(ctx, func(ctx context.Context) error {
+		crds := &metav1.PartialObjectMetadataList{}
+		crds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
+		if err := c.List(ctx, crds); err != nil {
+			return err
+		}
+		var kinds []string
+		for i := range crds.Items {
+			kinds = append(kinds, crds.Items[i].Name)
+		}
+		return d.quietly(ctx, "localkube", "kubectl", "get", strings.Join(kinds, ","))
+	})
 }
 
 // deadline is how long a command waits for what must happen. It grows with the machine.
@@ -306,6 +328,9 @@ func (d *demo) startOperator(ctx context.Context, flags []string) (*process, err
 	if err := release.Apply(ctx, c, "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"); err != nil {
 		return nil, err
 	}
+	if err := awaitPermissions(ctx, c, "system:serviceaccount:"+namespace+":fairlead"); err != nil {
+		return nil, err
+	}
 	token, err := release.Token(ctx, c, "fairlead")
 	if err != nil {
 		return nil, err
@@ -332,6 +357,28 @@ func (d *demo) startOperator(ctx context.Context, flags []string) (*process, err
 	p := &process{cmd: cmd, ended: make(chan struct{})}
 	go func() { _ = cmd.Wait(); close(p.ended) }()
 	return p, nil
+}
+
+// awaitPermissions waits until the API server, which reads roles from a cache, grants the operator those of all passages. Without
+// permission to install its CRDs the operator would end.
+func awaitPermissions(ctx context.Context, c client.Client, user string) error {
+	for _, p := range plays {
+		asked := authorizationv1.ResourceAttributes{Verb: "patch", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: p.crd}
+		err := wait.Try(ctx, func(ctx context.Context) error {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &asked}}
+			if err := c.Create(ctx, review); err != nil {
+				return err
+			}
+			if !review.Status.Allowed {
+				return fmt.Errorf("%s may not %s CRD %s: %s", user, asked.Verb, asked.Name, review.Status.Reason)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // kubeconfigOf is the administrator's, with a token instead of the certificate.

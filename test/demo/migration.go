@@ -112,6 +112,10 @@ func migrationActs(d *demo) ([]act, error) {
 			kubectl("wait", "istio/default", "--for=condition=WorkloadsMigrated", "--timeout="+deadline()),
 			fairlead(done, "watch", "istio", "default", "--wait", "--timeout", deadline()),
 			kubectl("wait", "istiorevision/"+old, "--for=delete", "--timeout="+deadline()),
+			// The status of the Istio counts it for a moment longer.
+			{play: func(ctx context.Context) error {
+				return d.quietly(ctx, "localkube", "kubectl", "wait", "istio/default", "--for=jsonpath={.status.revisions.total}=1", "--timeout="+deadline())
+			}},
 			kubectl("get", "istios,istiorevisions,istiorevisiontags"),
 		}},
 		{"A mistake is refused where it is made", []scene{

@@ -195,9 +195,12 @@ func (w *world) replaced(t testing.TB, from, to string) {
 	t.Helper()
 	w.fits(t, to)
 	w.user.version = from
-	if r := w.try(t, "fairlead version"); r.Code != 1 || !strings.Contains(r.Stdout, fmt.Sprintf("fairlead v%s and the operator v%s, ", from, to)) {
-		t.Errorf("fairlead %s does not say that it does not fit: exit code %d\n%s%s", from, r.Code, r.Stdout, r.Stderr)
-	}
+	wait.Until(t, func(context.Context) error {
+		if r := w.try(t, "fairlead version"); r.Code != 1 || !strings.Contains(r.Stdout, fmt.Sprintf("fairlead v%s and the operator v%s, ", from, to)) {
+			return fmt.Errorf("fairlead %s does not say that it does not fit: exit code %d\n%s%s", from, r.Code, r.Stdout, r.Stderr)
+		}
+		return nil
+	})
 	w.user.version = to
 	// Helm does not wait for pods that end.
 	wait.Until(t, func(context.Context) error {

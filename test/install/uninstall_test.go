@@ -23,13 +23,17 @@ var madeByKubernetes = []string{"Event", "EndpointSlice", "Endpoints", "Lease", 
 // objects are all in the cluster, by KIND NAMESPACE/NAME, but for those that Kubernetes makes as it goes.
 func (w *world) objects(t testing.TB) map[string]*unstructured.Unstructured {
 	t.Helper()
-	all, err := harness.ListAll(t.Context(), w.Cluster, w, madeByKubernetes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var all []*unstructured.Unstructured
+	// For a moment, the API server tells of kinds whose CRD is deleted, and then does not list them.
+	wait.Until(t, func(ctx context.Context) (err error) {
+		all, err = harness.ListAll(ctx, w.Cluster, w, madeByKubernetes...)
+		return err
+	})
 	named := map[string]*unstructured.Unstructured{}
 	for _, o := range all {
-		if name := o.GetKind() + " " + o.GetName(); name != "ServiceAccount default" && name != "ConfigMap kube-root-ca.crt" {
+		// The API server and the controller manager make some more when they have started: what they need, and the Service kubernetes.
+		ofKubernetes := o.GetName() == "kubernetes" || o.GetNamespace() == "kube-system" && !strings.Contains(o.GetName(), "fairlead")
+		if name := o.GetKind() + " " + o.GetName(); name != "ServiceAccount default" && name != "ConfigMap kube-root-ca.crt" && !ofKubernetes {
 			named[o.GetKind()+" "+strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")] = o
 		}
 	}

@@ -17,12 +17,17 @@ import (
 	"testing"
 	"time"
 
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -58,6 +63,7 @@ func (r restoration) restore(t testing.TB, s *site, from captured) {
 	for _, o := range ranked {
 		ofFile[string(o.GetUID())] = true
 	}
+	podsKnown := false
 	for pending := ranked; len(pending) > 0; {
 		// Owners first, whose UIDs the others need.
 		at := slices.IndexFunc(pending, func(o *unstructured.Unstructured) bool {
@@ -70,6 +76,10 @@ func (r restoration) restore(t testing.TB, s *site, from captured) {
 		}
 		o := pending[at]
 		pending = slices.Delete(slices.Clone(pending), at, at+1)
+		if o.GetKind() == "ReplicaSet" && !podsKnown {
+			awaitPods(t, s, ranked)
+			podsKnown = true
+		}
 		r.uids[string(o.GetUID())] = r.create(t, s, o, later)
 	}
 	for _, o := range ranked {
@@ -90,6 +100,36 @@ func rank(o *unstructured.Unstructured) int {
 		return 4
 	}
 	return 1
+}
+
+// awaitPods waits until the controllers of Kubernetes know the pods that were restored: that of ReplicaSets would make new ones. All of
+// them read pods from one cache, and one of them says how many pods a PodDisruptionBudget is about.
+func awaitPods(t testing.TB, s *site, restored []*unstructured.Unstructured) {
+	t.Helper()
+	pods := map[string]int32{}
+	for _, o := range restored {
+		if o.GetKind() == "Pod" {
+			pods[o.GetNamespace()]++
+		}
+	}
+	for namespace, count := range pods {
+		budget := &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "restored-pods"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(0)), Selector: &metav1.LabelSelector{}},
+		}
+		if err := s.Create(t.Context(), budget); err != nil {
+			t.Fatal(err)
+		}
+		harness.WaitFor(t, s, budget, func(b *policyv1.PodDisruptionBudget) error {
+			if b.Status.ExpectedPods < count {
+				return fmt.Errorf("the controllers know %d of %d pods in namespace %s", b.Status.ExpectedPods, count, namespace)
+			}
+			return nil
+		})
+		if err := s.Delete(t.Context(), budget); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 var timestamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
@@ -173,14 +213,21 @@ func (r restoration) create(t testing.TB, s *site, o *unstructured.Unstructured,
 			t.Fatal(err)
 		}
 	}
-	err := s.Create(t.Context(), object)
-	if apierrors.IsAlreadyExists(err) {
-		// Such as a namespace that the chart has made.
-		err = s.Get(t.Context(), client.ObjectKeyFromObject(object), object)
-	}
-	if err != nil {
-		t.Fatalf("create %s %s: %v", o.GetKind(), client.ObjectKeyFromObject(o), err)
-	}
+	wait.Until(t, func(ctx context.Context) error {
+		err := s.Create(ctx, object)
+		if apierrors.IsAlreadyExists(err) {
+			// Such as a namespace that the chart has made.
+			err = s.Get(ctx, client.ObjectKeyFromObject(object), object)
+		}
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("create %s %s: %w", o.GetKind(), client.ObjectKeyFromObject(o), err)
+		if meta.IsNoMatchError(err) || apierrors.IsForbidden(err) && o.GetKind() == "Pod" {
+			return err // Its CRD has just been installed, or its namespace has no ServiceAccount yet.
+		}
+		return wait.Permanent(err)
+	})
 	return string(object.GetUID())
 }
 

@@ -63,6 +63,8 @@ func TestStoryAbort(t *testing.T) {
 			t.Errorf("of %s, %d were kept, and not %d: %v", name, n, want, err)
 		}
 	}
+	// What is released is counted by what the policy had before.
+	s.tells(t, "everything", "Applied", "all 3 resources are applied")
 
 	r := harness.RunCommand(t, s.hub.Cluster, "abort", "pp", "everything", "-n", s.namespace, "--yes")
 	if r.Code != 0 {

@@ -16,12 +16,13 @@ import (
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
-	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
-// gadget is a resource that only the nodes of a test have, so that the pods of others take no room.
-const gadget = corev1.ResourceName("example.com/gadget")
+// gadget is a resource of the test's own, so that the pods of others take no room.
+func (s *stage) gadget() corev1.ResourceName {
+	return corev1.ResourceName("example.com/" + s.namespace)
+}
 
 // Replicas are divided by the room that members report for the requests of the template, and stay when that changes.
 func TestAvailableReplicas(t *testing.T) {
@@ -31,7 +32,7 @@ func TestAvailableReplicas(t *testing.T) {
 	template := deployment("it")
 	template.Spec.Replicas = ptr.To[int32](4)
 	template.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{gadget: resource.MustParse("1")}, Limits: corev1.ResourceList{gadget: resource.MustParse("1")},
+		Requests: corev1.ResourceList{s.gadget(): resource.MustParse("1")}, Limits: corev1.ResourceList{s.gadget(): resource.MustParse("1")},
 	}
 	p := policy("apps/v1", "Deployment", everywhere, func(p *policyv1alpha1.PropagationSpec) {
 		p.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaScheduling{
@@ -70,9 +71,7 @@ func TestAvailableReplicas(t *testing.T) {
 		s.divided(t, 3, 3)
 		s.change(t, s.hub, template, func() { template.Spec.Replicas = ptr.To[int32](7) })
 		s.says(t, "it-deployment", "NoClusterFit", "clusters have not reported what room they have for pods: "+member2)
-		if r := harness.RunCommand(t, s.hub.Cluster, "join", member2, "--member-kubeconfig", admin.Kubeconfig()); r.Code != 0 {
-			t.Fatal(r.Stderr)
-		}
+		s.join(t, member2)
 		s.resources(t, member2, metav1.ConditionTrue, "is reported")
 		s.divided(t, 4, 3)
 	})
@@ -87,7 +86,7 @@ func (s *stage) offer(t testing.TB, member string, gadgets int64) {
 	}
 	node, before := &nodes.Items[0], nodes.Items[0].DeepCopy()
 	for _, list := range []corev1.ResourceList{node.Status.Capacity, node.Status.Allocatable} {
-		list[gadget] = *resource.NewQuantity(gadgets, resource.DecimalSI)
+		list[s.gadget()] = *resource.NewQuantity(gadgets, resource.DecimalSI)
 	}
 	if err := s.members[member].Status().Patch(t.Context(), node, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
@@ -102,7 +101,7 @@ func (s *stage) reports(t testing.TB, member string, gadgets int64) {
 		if err := s.hub.Get(ctx, client.ObjectKey{Name: member}, &c); err != nil {
 			return err
 		}
-		if sum := c.Status.ResourceSummary; sum == nil || sum.Allocated.Name(gadget, resource.DecimalSI).Value() != gadgets {
+		if sum := c.Status.ResourceSummary; sum == nil || sum.Allocated.Name(s.gadget(), resource.DecimalSI).Value() != gadgets {
 			return fmt.Errorf("reported %+v", sum)
 		}
 		return nil

@@ -39,7 +39,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	w := secondHub(t)
 	f := &fragile{hub: w.hub, member: w.members[member1]}
 	for _, s := range []*site{f.hub, f.member} {
-		if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: crashNamespace}}); err != nil {
+		if err := s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: crashNamespace}}); client.IgnoreAlreadyExists(err) != nil {
 			t.Fatal(err)
 		}
 	}

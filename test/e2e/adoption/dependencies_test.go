@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/test/harness"
 )
 
@@ -93,6 +94,13 @@ func TestAbortSharedDependency(t *testing.T) {
 	for _, m := range s.members {
 		s.until(t, m, now, has(now, "a", "hub"))
 	}
+	dependency := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "settings-configmap"}}
+	s.until(t, s.hub, dependency, func() error {
+		if len(dependency.Spec.RequiredBy) != 2 {
+			return fmt.Errorf("the dependency is required by %+v", dependency.Spec.RequiredBy)
+		}
+		return nil
+	})
 	s.says(t, "settings-configmap", applied)
 	if r := harness.RunCommand(t, s.hub.Cluster, "abort", "pp", "cart", "-n", s.namespace, "--yes"); r.Code != 0 {
 		t.Fatal(r.Stderr)

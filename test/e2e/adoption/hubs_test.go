@@ -1,6 +1,7 @@
 package adoption_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,7 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
+	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
+	workv1alpha2 "github.com/fairlead/fairlead/api/work/v1alpha2"
 	"github.com/fairlead/fairlead/internal/crds"
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
@@ -29,6 +35,18 @@ func secondHub(t testing.TB) *world {
 	if _, err := crds.Install(t.Context(), hub.Config(), crds.Options{Log: logr.Discard(), Timeout: wait.Deadline()}); err != nil {
 		t.Fatal(err)
 	}
+	// A kind that is established may not be served yet.
+	wait.Until(t, func(ctx context.Context) error {
+		for _, list := range []client.ObjectList{
+			&clusterv1alpha1.ClusterList{}, &policyv1alpha1.PropagationPolicyList{}, &policyv1alpha1.ClusterPropagationPolicyList{},
+			&workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}, &workv1alpha1.WorkList{},
+		} {
+			if err := w.hub.List(ctx, list, client.Limit(1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	r := harness.RunCommand(t, hub, "clusters")
 	if r.Code == 0 && strings.Contains(r.Stdout, "No cluster has joined") {
 		r = harness.RunCommand(t, hub, "join", member1, "--member-kubeconfig", first.members[member1].Kubeconfig())

@@ -126,6 +126,8 @@ func TestFinishedJobIsNotRunAgain(t *testing.T) {
 		s.remove(t, s.hub, b)
 		s.replaced(t, b, uid)
 		s.recordedAs(t, "hand", finished)
+		// A new Work learns from the status of the binding that the Job has finished, which the operator has heard of after this.
+		s.pass(t, "after-binding")
 		w, err := s.work(t.Context(), member1, "hand-job")
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/fairlead/fairlead/api/policy/v1alpha1"
-	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -72,8 +71,10 @@ func TestDeletionProtection(t *testing.T) {
 		})
 		wait.Until(t, func(ctx context.Context) error {
 			var namespace corev1.Namespace
-			if err := s.members[member1].Get(ctx, client.ObjectKey{Name: s.namespace}, &namespace); err != nil {
-				t.Fatal(err)
+			if err := s.members[member1].Get(ctx, client.ObjectKey{Name: s.namespace}, &namespace); apierrors.IsNotFound(err) {
+				return wait.Permanent(err)
+			} else if err != nil {
+				return err
 			}
 			return isClean(&namespace)
 		})
@@ -84,10 +85,7 @@ func TestDeletionProtection(t *testing.T) {
 		s := newStage(t)
 		s.create(t, s.members[member1], configMap("one"), configMap("two"))
 		p := s.takeNamespace(t, policyv1alpha1.DeletionProtectionDisabled)
-		r := harness.RunCommand(t, s.hub.Cluster, "plan", "cpp", p.Name)
-		if said := strings.Join(strings.Fields(r.Stdout), " "); r.Code != 0 || !strings.Contains(said, "the deletion of its template would delete with it: ConfigMap 2") {
-			t.Errorf("%d\n%s%s", r.Code, r.Stdout, r.Stderr)
-		}
+		s.enter(t, 0, "plan cpp "+p.Name, "the deletion of its template would delete with it: ConfigMap 2")
 		deleteOnHub(t, s)
 		wait.Until(t, func(ctx context.Context) error {
 			var namespace corev1.Namespace

@@ -163,8 +163,8 @@ func (s *stage) requireTeam(t testing.TB, where *site) {
 	wait.Until(t, func(ctx context.Context) error {
 		probe := configMap("probe")
 		probe.Namespace = s.namespace
-		if err := where.Create(ctx, probe, client.DryRunAll); err == nil {
-			return errors.New("nothing is refused yet")
+		if err := where.Create(ctx, probe, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "say which team it is of") {
+			return errors.Join(errors.New("nothing is refused yet"), err)
 		}
 		return nil
 	})

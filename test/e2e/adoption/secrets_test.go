@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
-	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -89,9 +88,12 @@ func TestSecretValuesAreInNoWork(t *testing.T) {
 		s.hides(t, first, second)
 	})
 	t.Run("the plan has no changes, and shows no values", func(t *testing.T) {
-		r := harness.RunCommand(t, s.hub.Cluster, "plan", "pp", "everything", "-n", s.namespace, "-o", "json")
-		if r.Code != 0 || strings.Contains(r.Stdout, second) {
-			t.Errorf("%d: %s%s", r.Code, r.Stdout, r.Stderr)
+		// A Work knows only by its status that the cluster has its object.
+		for _, member := range []string{member1, member2} {
+			s.processed(t, member, "it-secret", "AppliedSuccessful")
+		}
+		if r := s.enter(t, 0, "plan pp everything -n NS -o json"); strings.Contains(r.Stdout, second) {
+			t.Errorf("the plan has the value: %s", r.Stdout)
 		}
 	})
 	t.Run("a Work of an earlier version is rewritten", func(t *testing.T) {

@@ -55,7 +55,7 @@ func TestStatusWhileOperatorIsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.enter(t, 0, completed, "Completed")
-	s.enter(t, 0, statusOfPolicy, "1 of 1 done")
+	s.shows(t, 0, statusOfPolicy, "1 of 1 done")
 	s.enter(t, 0, "watch pp deployments -n NS --wait --timeout FOREVER", "Completed")
 	now, there := configMap("it"), deployment("cart")
 	s.read(t, s.members[member1], now)
@@ -91,7 +91,7 @@ func TestStatusOfClusterThatIsBack(t *testing.T) {
 		}
 	}()
 	s.becomes(t, member2, metav1.ConditionFalse, "does not accept the token")
-	s.enter(t, 3, statusOfPolicy, "1 of 2 done", "waiting until cluster member2 can be reached")
+	s.shows(t, 3, statusOfPolicy, "1 of 2 done", "waiting until cluster member2 can be reached")
 
 	it := configMap("it")
 	s.change(t, east, it, func() { it.Data["a"] = "drifted" })
@@ -99,7 +99,7 @@ func TestStatusOfClusterThatIsBack(t *testing.T) {
 	setToken(func([]byte) []byte { return valid })
 	s.becomes(t, member2, metav1.ConditionTrue, "the API server responds")
 	back = true
-	s.enter(t, 3, statusOfPolicy, "1 of 2 done", "cluster member2 can be reached again, and not all of its objects have been checked yet")
+	s.shows(t, 3, statusOfPolicy, "1 of 2 done", "cluster member2 can be reached again, and not all of its objects have been checked yet")
 	release()
 	s.enter(t, 0, completed, "Completed")
 	if s.read(t, east, it); it.Data["a"] != "1" {
@@ -119,7 +119,7 @@ func TestStatusWhileObjectIsDeleted(t *testing.T) {
 	s.create(t, s.hub, configMap("it", "a", "1"), policy("v1", "ConfigMap", overwrite))
 	s.processed(t, member1, "it-configmap", "BeingDeleted")
 	s.reported(t, "it-configmap", member1, "is being deleted, and is created again when it is gone")
-	s.enter(t, 3, statusOfPolicy, "is being deleted, and is created again when it is gone")
+	s.shows(t, 3, statusOfPolicy, "is being deleted, and is created again when it is gone")
 	s.change(t, west, former, func() { former.Finalizers = nil })
 	s.enter(t, 0, completed, "Completed")
 }

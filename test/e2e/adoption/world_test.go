@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/fairlead/fairlead/api/cluster/v1alpha1"
+	"github.com/fairlead/fairlead/internal/adoption/model"
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/wait"
@@ -85,8 +87,23 @@ func begin(t testing.TB, hub *cluster.Cluster, members map[string]*cluster.Clust
 		if err := wait.Try(t.Context(), w.ready(name, metav1.ConditionTrue, "the API server responds")); err != nil {
 			return nil, err
 		}
+		if err := w.awaitRole(t.Context(), name); err != nil {
+			return nil, err
+		}
 	}
 	return w, nil
+}
+
+// awaitRole waits until a member lets the hub at its objects: a controller gives the role of the hub its rules, and the API server
+// reads roles from a cache. A member that is ready need not have come to that.
+func (w *world) awaitRole(ctx context.Context, name string) error {
+	id, err := model.HubID(ctx, w.hub)
+	if err != nil {
+		return err
+	}
+	return harness.AwaitAuthorization(ctx, w.members[name], "system:serviceaccount:fairlead-member:hub-"+digest(id), metav1.NamespaceDefault, rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"},
+	})
 }
 
 func newSite(c *cluster.Cluster) (*site, error) {

@@ -312,7 +312,7 @@ func (w *world) withoutThePassage() {
 // installWithoutAWebhook: the commands do not install what could not be converted.
 func (w *world) installWithoutAWebhook() {
 	w.t.Helper()
-	refused := harness.RunCommand(w.t, w.cluster, "crds", "install")
+	refused := harness.RunCommand(w.t, w.cluster, "crds", "install", "--timeout", wait.Deadline().String())
 	if refused.Code != 1 || !strings.Contains(refused.Stdout, "NeedsWebhook") || !strings.Contains(refused.Stderr, "start the operator") {
 		w.t.Errorf("an install that nobody could convert for: %+v", refused)
 	}
@@ -340,7 +340,7 @@ materializes.materialize.cloud   v1alpha1   v1alpha2   2           0        Migr
 		w.t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	w.eventually("the command to have migrated all", w.migrated)
-	if installed := harness.RunCommand(w.t, w.cluster, "crds", "install"); installed.Code != 0 || !strings.Contains(installed.Stdout, "Unchanged") {
+	if installed := harness.RunCommand(w.t, w.cluster, "crds", "install", "--timeout", wait.Deadline().String()); installed.Code != 0 || !strings.Contains(installed.Stdout, "Unchanged") {
 		w.t.Errorf("an install where the operator sees to the webhook: %+v", installed)
 	}
 }

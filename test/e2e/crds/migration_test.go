@@ -267,7 +267,10 @@ func (h *hub) deny(plural, name string) func() {
 	h.t.Cleanup(lift)
 	h.eventually("the policy to refuse", func() bool {
 		boat, err := h.boatAs("v2", plural, name)
-		return err == nil && h.Update(h.t.Context(), boat, client.DryRunAll) != nil
+		if err == nil {
+			err = h.Update(h.t.Context(), boat, client.DryRunAll)
+		}
+		return err != nil && strings.Contains(err.Error(), "moored")
 	})
 	return lift
 }

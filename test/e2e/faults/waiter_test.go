@@ -2,8 +2,10 @@ package faults_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,8 +97,8 @@ func (w waiter) served(ctx context.Context, order *corev1.ConfigMap) error {
 	return w.Apply(ctx, mark, client.FieldOwner("waiter"), client.ForceOwnership)
 }
 
-// run works as a real controller does, with a manager and a cache.
-func (v version) run(ctx context.Context, cfg *rest.Config, namespace string, heedsNote bool) error {
+// run works as a real controller does, with a manager and a cache, and tells when it has looked at the order.
+func (v version) run(ctx context.Context, cfg *rest.Config, namespace string, heedsNote bool, looked func()) error {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 		Client:     client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
@@ -110,15 +112,18 @@ func (v version) run(ctx context.Context, cfg *rest.Config, namespace string, he
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("waiter").
 		For(&corev1.ConfigMap{}, builder.WithPredicates(isOrder)).
-		Complete(reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+		Complete(reconcile.Func(func(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 			order := &corev1.ConfigMap{}
 			if err := mgr.GetClient().Get(ctx, req.NamespacedName, order); err != nil {
 				return ctrl.Result{}, client.IgnoreNotFound(err)
 			}
-			if heedsNote && order.Annotations[servedAnnotation] != "" {
-				return ctrl.Result{}, nil
+			if !heedsNote || order.Annotations[servedAnnotation] == "" {
+				result, err = v(waiter{mgr.GetClient(), namespace}, ctx, order)
 			}
-			return v(waiter{mgr.GetClient(), namespace}, ctx, order)
+			if err == nil {
+				looked()
+			}
+			return result, err
 		}))
 	if err != nil {
 		return err
@@ -152,11 +157,17 @@ func (r restaurant) scenario(t testing.TB, c *cluster.Cluster) faults.Scenario {
 			err := admin.List(ctx, &list, client.InNamespace(namespace))
 			return len(list.Items), err
 		}
+		var looked atomic.Bool
 		return faults.World{
 			Run: func(ctx context.Context, cfg *rest.Config) error {
-				return r.version.run(ctx, cfg, namespace, !r.ignoresNotes)
+				looked.Store(false)
+				return r.version.run(ctx, cfg, namespace, !r.ignoresNotes, func() { looked.Store(true) })
 			},
 			Settled: func(ctx context.Context) error {
+				// One that is started again and has not looked may have something left to do.
+				if !looked.Load() {
+					return errors.New("the waiter has not looked at the order")
+				}
 				if err := admin.Get(ctx, client.ObjectKeyFromObject(order), order); err != nil {
 					return err
 				}

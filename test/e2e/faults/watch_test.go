@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -109,11 +111,17 @@ func TestInformerSurvives(t *testing.T) {
 				})
 			}
 			create("soup")
-			wait.Until(t, func(context.Context) error {
-				if n := watches.Load(); n < tc.watches {
-					return fmt.Errorf("the informer has opened %d watches, want %d", n, tc.watches)
+			stirs := 0
+			wait.Until(t, func(ctx context.Context) error {
+				n := watches.Load()
+				if n >= tc.watches {
+					return nil
 				}
-				return nil
+				// A watch that is dropped after an event needs one. Without this, it would have a bookmark in a minute.
+				stirs++
+				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"stirs":"%d"}}}`, stirs)
+				_, err := admin.CoreV1().Secrets(namespace).Patch(ctx, "soup", types.MergePatchType, patch, metav1.PatchOptions{})
+				return errors.Join(err, fmt.Errorf("the informer has opened %d watches, want %d", n, tc.watches))
 			})
 			create("cake")
 		})

@@ -126,7 +126,7 @@ func write(t testing.TB, name string, data []byte) string {
 func (s *stage) knock(t testing.TB, claimed model.ProxyID, config *tls.Config, options ...grpc.DialOption) error {
 	t.Helper()
 	p := &proxy{id: claimed}
-	p.dial(t, s.world, append(options, grpc.WithTransportCredentials(credentials.NewTLS(config)))...)
+	p.dialAt(t, s.servesAt(t), isNotDecided, append(options, grpc.WithTransportCredentials(credentials.NewTLS(config)))...)
 	var refusal error
 	wait.Until(t, func(context.Context) error {
 		if refusal = p.end(); refusal == nil && len(p.config()) == 0 {
@@ -155,7 +155,7 @@ func TestIdentity(t *testing.T) {
 	s.runs(t, deployment("backend", 8080))
 	cart, checkout := s.runs(t, deployment("cart", 0)), s.runs(t, deployment("checkout", 0))
 	ca := newAuthority(t)
-	certificate, key := ca.issue(t, time.Now().Add(time.Hour), net.IPv4(127, 0, 0, 1), "")
+	certificate, key := ca.issue(t, time.Now().Add(time.Hour), net.ParseIP(operatorHost), "")
 	authorities, err := cert.EncodeCertificates(ca.certificate)
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,6 +55,19 @@ func (s *stage) standing(t testing.TB, want map[string]kumav1alpha1.ConsumerStat
 	return record
 }
 
+// recorded waits until the operator has recorded the request of the mesh.
+func (s *stage) recorded(t testing.TB) {
+	t.Helper()
+	mesh := s.meshObject()
+	s.until(t, mesh, func() error {
+		now, err := consumers.ReadRecord(t.Context(), s, mesh)
+		if err == nil && !consumers.ReadProgress(now).Observed {
+			err = fmt.Errorf("the operator has not recorded the request of Mesh %s: %+v", s.mesh, now.Status.Migration)
+		}
+		return err
+	})
+}
+
 func (s *stage) concludes(t testing.TB, status metav1.ConditionStatus, reason string, fragments ...string) {
 	t.Helper()
 	mesh := s.meshObject()
@@ -89,6 +101,7 @@ func TestMigrate(t *testing.T) {
 	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonPaused, "fairlead resume mesh")
 	// A new word replaces the old one, and waits as well.
 	s.migrate(t, "--batch-size", "1")
+	s.recorded(t)
 	s.concludes(t, metav1.ConditionFalse, kumav1alpha1.ReasonPaused)
 	s.cart.reaches(t, []string{tag}, []string{cluster})
 	s.enter(t, done, "resume", nil)
@@ -224,24 +237,31 @@ func TestStoryOperatorKilled(t *testing.T) {
 	wait.Until(t, func(context.Context) error { return cart.end() })
 }
 
-// replace is what `kubectl replace --force` does: the Mesh is deleted, and another one created from the same manifest. The
-// test waits in between until Kubernetes has noticed the deletion, and so the operator has had the time to.
+// replace is what `kubectl replace --force` does: the Mesh is deleted, and another one created from the same manifest. In between the
+// operator notices the deletion, which ends the metrics of the Mesh, and the ConfigMap of the Mesh is collected: by the test, since
+// the garbage collector may take longer than the operator keeps what it has generated.
 func (s *stage) replace(t testing.TB) {
 	t.Helper()
 	before := s.meshObject()
 	if err := s.read(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
+	series := fmt.Sprintf(`fairlead_mesh_consumers{mesh=%q,state="Switched"}`, s.mesh)
+	s.Operator.Measures(t, series, func(n float64) bool { return n > 0 })
 	if err := s.Delete(t.Context(), s.meshObject()); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, func(ctx context.Context) error {
-		vips := &corev1.ConfigMap{}
-		if err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: desired.VIPConfigMap(s.mesh)}, vips); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("ConfigMap %s is not collected yet: %v", desired.VIPConfigMap(s.mesh), err)
+		all, err := s.Operator.Metrics(ctx)
+		if _, found := all[series]; err == nil && found {
+			err = fmt.Errorf("the operator has not noticed that Mesh %s is deleted", s.mesh)
 		}
-		return nil
+		return err
 	})
+	vips := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: desired.VIPConfigMap(s.mesh)}}
+	if err := s.Delete(t.Context(), vips); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
 	again := s.meshObject()
 	again.Spec = before.Spec
 	if err := s.Create(t.Context(), again); err != nil {

@@ -2,6 +2,7 @@ package meshservice_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,7 +78,8 @@ func (p *proxy) answeredFrom(t testing.TB, cluster string, want map[string]int) 
 	})
 }
 
-// calledAt waits until the proxy calls a service by its tag at all names and addresses that it has, which come one by one.
+// calledAt waits until the proxy calls a service by its tag at all names and addresses that it has, which come one by one, and has what
+// these lead to.
 func (s *stage) calledAt(t testing.TB, p *proxy, service string) {
 	t.Helper()
 	wait.Until(t, func(ctx context.Context) error {
@@ -94,7 +96,7 @@ func (s *stage) calledAt(t testing.TB, p *proxy, service string) {
 				return fmt.Errorf("%s has no listener %s among %q", p.id, name, has)
 			}
 		}
-		return nil
+		return p.hasAll()
 	})
 }
 
@@ -111,7 +113,13 @@ func TestUpgradeChangesNothing(t *testing.T) {
 
 	byHand := meshService("by-hand", map[string]string{kumav1alpha1.TagService: tag})
 	s.create(t, byHand)
-	// What comes after it is seen, and so it was seen as well.
+	s.until(t, byHand, func() error {
+		if byHand.Status.ObservedGeneration == 0 {
+			return errors.New("the operator has not seen the MeshService made by hand")
+		}
+		return nil
+	})
+	// What comes after it reaches the proxy.
 	s.create(t, service("later"))
 	s.runs(t, deployment("later", 8080))
 	s.cart.reaches(t, []string{s.tag("later")}, nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -111,7 +112,8 @@ func (s *stage) runs(t testing.TB, d *appsv1.Deployment) model.ProxyID {
 	return s.play(t, d.Name, s.address())
 }
 
-// play gives the pod of a Deployment an address and has it ready.
+// play gives the pod of a Deployment an address and has it ready, and waits for its Dataplane, which is an instance of the Service of
+// that name if there is one.
 func (s *stage) play(t testing.TB, app, address string) model.ProxyID {
 	t.Helper()
 	var name string
@@ -122,6 +124,10 @@ func (s *stage) play(t testing.TB, app, address string) model.ProxyID {
 		}
 		for i := range pods.Items {
 			pod := &pods.Items[i]
+			if pod.Status.PodIP == address {
+				name = pod.Name
+				return nil // An earlier try has written it, and its answer was lost.
+			}
 			if pod.Status.PodIP != "" || !pod.DeletionTimestamp.IsZero() {
 				continue
 			}
@@ -139,7 +145,11 @@ func (s *stage) play(t testing.TB, app, address string) model.ProxyID {
 		if dp.Spec.Networking.Address != address {
 			return errors.New("Dataplane " + name + " has another address")
 		}
-		return nil
+		err := s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: app}, &corev1.Service{})
+		if err == nil && !slices.ContainsFunc(dp.Spec.Networking.Inbound, func(in kumav1alpha1.Inbound) bool { return in.Tags[kumav1alpha1.TagService] == s.tag(app) }) {
+			return errors.New("Dataplane " + name + " is no instance of Service " + app + " yet")
+		}
+		return client.IgnoreNotFound(err)
 	})
 	return model.ProxyID{Mesh: s.mesh, Namespace: s.namespace, Name: name}
 }

@@ -49,16 +49,20 @@ type proxy struct {
 func (s *stage) connect(t testing.TB, id model.ProxyID) *proxy {
 	t.Helper()
 	p := &proxy{id: id}
-	p.dial(t, s.world, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	p.dialAt(t, s.servesAt(t), anyError, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	return p
 }
 
-func (p *proxy) dial(t testing.TB, w *world, options ...grpc.DialOption) {
-	t.Helper()
-	p.dialAt(t, w.servesAt(t), options...)
+// anyError has a proxy come again that is served in the end, whatever a busy server answers at first.
+func anyError(err error) bool { return err != nil }
+
+// isNotDecided has a client come again that is neither served nor refused: a pod may be quicker than its Dataplane, a client than an
+// operator that has just started, and the API server may be too busy to review a token.
+func isNotDecided(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "does not exist in mesh") || strings.Contains(err.Error(), "cannot be reviewed"))
 }
 
-func (p *proxy) dialAt(t testing.TB, address string, options ...grpc.DialOption) {
+func (p *proxy) dialAt(t testing.TB, address string, comesAgain func(error) bool, options ...grpc.DialOption) {
 	t.Helper()
 	conn, err := grpc.NewClient(address, options...)
 	if err != nil {
@@ -70,9 +74,8 @@ func (p *proxy) dialAt(t testing.TB, address string, options ...grpc.DialOption)
 		_ = conn.Close()
 	})
 	client := discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
-	// A pod may be quicker than its Dataplane, and a client than an operator that has just started: it comes again.
 	wait.Until(t, func(context.Context) error {
-		if err := p.open(ctx, client); err != nil && strings.Contains(err.Error(), "does not exist in mesh") {
+		if err := p.open(ctx, client); comesAgain(err) {
 			return err
 		}
 		return nil
@@ -272,6 +275,20 @@ func (p *proxy) decode(t resource.Type, name string, into proto.Message) bool {
 	defer p.mu.Unlock()
 	body, found := p.got[t][name]
 	return found && proto.Unmarshal(body, into) == nil
+}
+
+// hasAll is an error while endpoints or routes that the proxy asks for have not come.
+func (p *proxy) hasAll() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for t, names := range p.asked {
+		for _, name := range names {
+			if _, has := p.got[t][name]; !has {
+				return fmt.Errorf("%s has asked for %s of type %s, which has not come", p.id, name, t.URL())
+			}
+		}
+	}
+	return nil
 }
 
 // lostClusters are those that the proxy was given once, and no longer.

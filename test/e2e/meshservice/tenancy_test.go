@@ -80,7 +80,7 @@ func TestTenantNamesMesh(t *testing.T) {
 	wait.Until(t, func(ctx context.Context) error {
 		var pods corev1.PodList
 		if err := s.List(ctx, &pods, client.InNamespace(s.namespace)); err != nil || len(pods.Items) != 1 {
-			return fmt.Errorf("%d pods: %w", len(pods.Items), err)
+			return fmt.Errorf("%d pods: %v", len(pods.Items), err)
 		}
 		*pod = pods.Items[0]
 		return nil

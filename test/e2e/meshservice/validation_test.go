@@ -57,6 +57,8 @@ func TestMalformedAnnotation(t *testing.T) {
 	tag, cluster := s.tag("backend"), s.cluster("backend")
 	s.annotate(t, s.cart.id, kumav1alpha1.AnnotationReachableBackends, "refs: [{kind: MeshService, name: backend}]")
 	s.cart.reaches(t, []string{tag, cluster}, nil)
+	s.cart.answeredFrom(t, tag, map[string]int{east: 1, west: 1})
+	s.cart.answeredFrom(t, cluster, map[string]int{east: 1})
 	s.calledAt(t, s.cart, "backend")
 	before := s.cart.config()
 	var dataplane kumav1alpha1.Dataplane

@@ -86,7 +86,7 @@ func (s *stage) setMode(t testing.TB, mode kumav1alpha1.Mode) {
 	mesh := s.meshObject()
 	s.change(t, mesh, func() { mesh.Spec.MeshServices = &kumav1alpha1.MeshServices{Mode: mode} })
 	s.until(t, mesh, func() error {
-		if mesh.Status.Mode != mode {
+		if mesh.Status.Mode != mode || mesh.Status.ObservedGeneration != mesh.Generation {
 			return fmt.Errorf("Mesh %s is in mode %q, and not %s: %+v", s.mesh, mesh.Status.Mode, mode, mesh.Status.Conditions)
 		}
 		return nil

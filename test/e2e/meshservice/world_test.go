@@ -31,6 +31,10 @@ const (
 // system is where what comes from other zones is.
 const system = "kuma-system"
 
+// operatorHost is where the operator serves proxies. No connection is made from that address, unlike from 127.0.0.1, so that nobody
+// takes the port of an operator that was killed before the next one has it.
+const operatorHost = "127.7.0.2"
+
 // world is a cluster with an operator.
 type world struct {
 	*harness.World
@@ -66,7 +70,7 @@ var serving = regexp.MustCompile(`msg="serving proxies" .*\baddress=(\S+)`)
 // operate starts an operator; the flags say how proxies prove who they are, and count more than the usual ones.
 func (w *world) operate(ctx context.Context, flags ...string) error {
 	err := w.StartOperator(append([]string{
-		"--passages", "meshservice", "--mesh-zone", east, "--mesh-bind-address", "127.0.0.1:0", "--mesh-switch-timeout", never, harness.Scrapable, harness.Traces().Flag(),
+		"--passages", "meshservice", "--mesh-zone", east, "--mesh-bind-address", operatorHost + ":0", "--mesh-switch-timeout", never, harness.Scrapable, harness.Traces().Flag(),
 	}, flags...)...)
 	if err != nil {
 		return err

@@ -92,8 +92,8 @@ func TestForeignController(t *testing.T) {
 	}
 	w.scale(t, sailOperator, 0)
 	harness.WaitFor(t, w, istio(), func(live *v1.Istio) error {
-		if live.Status.ObservedGeneration != live.Generation {
-			return errors.New("the Istio is not reconciled")
+		if live.Status.ObservedGeneration != live.Generation || meta.FindStatusCondition(live.Status.Conditions, fairlead.ConditionHeld) != nil {
+			return fmt.Errorf("the Istio is not reconciled, or still says that the passage holds: %s", harness.DescribeConditions(live.Status.Conditions))
 		}
 		return nil
 	})

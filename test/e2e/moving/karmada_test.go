@@ -56,7 +56,7 @@ func TestMoveFromKarmada(t *testing.T) {
 	m := move{world: w, passage: "adoption", system: "Karmada control plane", other: otherController{
 		namespace: "karmada-system", seen: "Lease karmada-system/karmada-controller-manager is renewed by karmada-controller-manager-0",
 		way: "stop karmada-controller-manager-0", stop: w.karmadaStops,
-	}, webhooks: "karmada-webhook.yaml"}
+	}, webhooks: "karmada-webhook.yaml", guarded: &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nginx"}}}
 	before := site.running(t, "")
 	m.holdsBeside(t)
 	unchanged(t, before, site.running(t, ""))

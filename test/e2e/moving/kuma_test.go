@@ -58,7 +58,7 @@ func TestMoveFromKuma(t *testing.T) {
 	}
 
 	w.serving(t, "kuma-system/kuma-control-plane")
-	m := move{world: w, passage: "meshservice", system: "Kuma control plane", other: w.deployed("kuma-system/kuma-control-plane"), flags: []string{"--mesh-zone=default", "--mesh-namespace=kuma-system"}, webhooks: "kuma-webhook.yaml"}
+	m := move{world: w, passage: "meshservice", system: "Kuma control plane", other: w.deployed("kuma-system/kuma-control-plane"), flags: []string{"--mesh-zone=default", "--mesh-namespace=kuma-system"}, webhooks: "kuma-webhook.yaml", guarded: &kumav1alpha1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}
 	serving := w.serveMesh(t)
 	m.holdsBeside(t)
 	saysOf(t, serving, "is not served", "holds because of a Kuma control plane")

@@ -2,7 +2,7 @@ package moving_test
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -84,18 +84,24 @@ func (m move) goesBackToV1alpha1(t *testing.T) {
 	t.Helper()
 	before := m.running(t, m.other.namespace)
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "materializes.materialize.cloud"}}
-	storedAs := m.storageVersion(t)
+	const added = "Added"
 	harness.Change(t, m, crd, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		for i := range crd.Spec.Versions {
-			crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == "v1alpha1"
+			version := &crd.Spec.Versions[i]
+			if version.Storage = version.Name == "v1alpha1"; version.Storage {
+				version.AdditionalPrinterColumns = append(version.AdditionalPrinterColumns,
+					apiextensionsv1.CustomResourceColumnDefinition{Name: added, Type: "string", JSONPath: ".metadata.name"})
+			}
 		}
 	})
-	// What is written before the API server knows would be stored as before, and could not be read without the operator.
-	wait.Until(t, func(context.Context) error {
-		if m.storageVersion(t) == storedAs {
-			return errors.New("the API server stores Materializes as before")
+	// What is written before the API server heeds the change would be stored as before, and could not be read without the operator. It
+	// heeds the whole CRD at once, columns and storage.
+	wait.Until(t, func(ctx context.Context) error {
+		columns, err := m.columns(ctx)
+		if err == nil && !slices.Contains(columns, added) {
+			err = fmt.Errorf("the API server does not heed the changed CRD: a Materialize has columns %q", columns)
 		}
-		return nil
+		return err
 	})
 	old := &unstructured.Unstructured{}
 	old.SetAPIVersion("materialize.cloud/v1alpha1")
@@ -128,24 +134,26 @@ func (m move) goesBackToV1alpha1(t *testing.T) {
 	unchanged(t, before, m.running(t, m.other.namespace))
 }
 
-// storageVersion stands for the version in which the API server stores Materializes.
-func (w world) storageVersion(t *testing.T) string {
-	t.Helper()
-	c, err := discovery.NewDiscoveryClientForConfig(w.Config())
+// columns are those that kubectl shows of Materializes in v1alpha1.
+func (w world) columns(ctx context.Context) ([]string, error) {
+	clients, err := kubernetes.NewForConfig(w.Config())
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	kinds, err := c.ServerResourcesForGroupVersion("materialize.cloud/v1alpha1")
+	raw, err := clients.CoreV1().RESTClient().Get().AbsPath("/apis/materialize.cloud/v1alpha1/materializes").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(ctx)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	for _, kind := range kinds.APIResources {
-		if kind.Name == "materializes" {
-			return kind.StorageVersionHash
-		}
+	var table metav1.Table
+	if err := json.Unmarshal(raw, &table); err != nil {
+		return nil, err
 	}
-	t.Fatal("the API server does not serve Materializes")
-	return ""
+	var names []string
+	for _, column := range table.ColumnDefinitions {
+		names = append(names, column.Name)
+	}
+	return names, nil
 }
 
 // upToDate waits until Fairlead reports that a generation serves the spec.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/wait"
@@ -20,8 +22,10 @@ type move struct {
 	other           otherController
 	// flags of the operator.
 	flags []string
-	// webhooks is the file with the webhook configuration that the other system leaves, if it has one.
+	// webhooks is the file with the webhook configuration that the other system leaves, if it has one, and guarded an object that these
+	// webhooks are asked about.
 	webhooks string
+	guarded  client.Object
 }
 
 // otherController is what acts on the kinds of a passage until it is stopped.
@@ -55,14 +59,14 @@ func (m move) holdsBeside(t *testing.T) {
 	m.logged(t, 0, "passage holds", "passage="+m.passage, "reason=ForeignController", m.other.seen, "--take-over "+m.passage)
 	m.logged(t, 0, "msg=ready")
 	m.checkSays(t, "failed", "ForeignController: "+m.system+" acts", m.other.way, "--take-over "+m.passage)
-	unchanged(t, before, m.objects(t))
+	m.unwritten(t, before)
 	unchanged(t, running, m.running(t, m.other.namespace))
 
 	// Asked to take over, Fairlead refuses as long as the other runs.
 	m.start(t, "--take-over="+m.passage)
 	m.logged(t, 0, "passage holds", "passage="+m.passage, "then the passage goes on by itself")
 	m.logged(t, 0, "msg=ready")
-	unchanged(t, before, m.objects(t))
+	m.unwritten(t, before)
 	m.Operator.Kill()
 }
 
@@ -72,6 +76,7 @@ func (m move) takesOver(t *testing.T) {
 	var left []*unstructured.Unstructured
 	if m.webhooks != "" {
 		left = m.apply(t, m.webhooks, "helm")
+		m.asksWebhooks(t)
 	}
 	m.other.stop(t)
 	m.checkSays(t, "failed", "has left traces", "start Fairlead with --take-over "+m.passage)
@@ -80,6 +85,19 @@ func (m move) takesOver(t *testing.T) {
 		m.deletesWebhooks(t, left[len(left)-1])
 	}
 	m.logged(t, 0, "msg=ready")
+}
+
+// asksWebhooks waits until the API server asks the webhooks of the other system, which it does a moment after they are registered.
+func (m move) asksWebhooks(t *testing.T) {
+	t.Helper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/asked":"true"}}}`))
+	wait.Until(t, func(ctx context.Context) error {
+		err := m.Patch(ctx, m.guarded.DeepCopyObject().(client.Object), patch, client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+			return fmt.Errorf("the API server does not ask the webhooks of the %s about %T %s: %v", m.system, m.guarded, m.guarded.GetName(), err)
+		}
+		return nil
+	})
 }
 
 // deletesWebhooks deletes the webhook configuration of the other system, as its page says: it refuses Fairlead's writes, and check and

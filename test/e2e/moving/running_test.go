@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,18 @@ func unchanged(t *testing.T, before, after map[string]string, added ...string) {
 			t.Errorf("%s is new", name)
 		}
 	}
+}
+
+// unwritten compares all objects with what they were before. Kubernetes adds some by itself, such as EndpointSlices: of what is new, only
+// what Fairlead has written counts.
+func (w world) unwritten(t *testing.T, before map[string]string) {
+	t.Helper()
+	after := w.objects(t)
+	maps.DeleteFunc(after, func(name, is string) bool {
+		_, known := before[name]
+		return !known && !strings.Contains(is, ", ")
+	})
+	unchanged(t, before, after)
 }
 
 // objects are those of all kinds, each with its UID and with what Fairlead has written, but for the condition that a passage holds.

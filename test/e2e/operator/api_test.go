@@ -44,15 +44,25 @@ func administrator(t testing.TB, config *rest.Config) client.WithWatch {
 	return c
 }
 
-// installCRDs installs those of a passage.
+// installCRDs installs those of a passage, and waits until their kinds are served, which is a moment after they are established.
 func installCRDs(t testing.TB, config *rest.Config, passage string) {
 	t.Helper()
+	admin := administrator(t, config)
 	for _, p := range operator.Passages() {
 		if p.Name != passage {
 			continue
 		}
 		if _, err := crds.Install(t.Context(), config, crds.Options{Names: p.CRDs, Timeout: wait.Deadline()}); err != nil {
 			t.Fatal(err)
+		}
+		for _, kind := range p.Caches {
+			found, err := admin.GroupVersionKindFor(kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(found)
+			wait.Until(t, func(ctx context.Context) error { return admin.List(ctx, list, client.Limit(1)) })
 		}
 	}
 }

@@ -57,10 +57,15 @@ func TestCheck(t *testing.T) {
 		}
 		return result, lines
 	}
-	at, lines := check()
-	if at.code != 0 || !strings.Contains(lines["webhook"].Message, "the API server reaches the webhook") || !strings.HasPrefix(lines["leaders"].Message, "4 passages") {
-		t.Errorf("check beside an operator ended with %d:\n%s", at.code, at.stdout)
-	}
+	var lines map[string]line
+	wait.Until(t, func(context.Context) error { // a passage begins when it is known that nobody else acts on its kinds, so not all do at once
+		var at cliResult
+		at, lines = check()
+		if at.code != 0 || !strings.Contains(lines["webhook"].Message, "the API server reaches the webhook") || !strings.HasPrefix(lines["leaders"].Message, "4 passages") {
+			return fmt.Errorf("check beside an operator ended with %d:\n%s", at.code, at.stdout)
+		}
+		return nil
+	})
 
 	// The operator is gone, and a Materialize operator is there: its pods may do everything.
 	p.Kill()

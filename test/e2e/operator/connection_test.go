@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 func probe(t testing.TB, address, path string) (int, string) {
@@ -32,6 +34,18 @@ func probe(t testing.TB, address, path string) (int, string) {
 		t.Fatal(err)
 	}
 	return response.StatusCode, string(body)
+}
+
+// answers waits until a path of the operator's probes has this status, and a body that contains the text.
+func (p *process) answers(t testing.TB, path string, status int, text string) {
+	t.Helper()
+	address := p.address(t, "health probes")
+	wait.Until(t, func(context.Context) error {
+		if code, body := probe(t, address, path); code != status || !strings.Contains(body, text) {
+			return fmt.Errorf("%s says %d: %s", path, code, body)
+		}
+		return nil
+	})
 }
 
 // wire leads from a port of this machine to a server. Until it is plugged in whoever calls is refused, and nobody else
@@ -157,9 +171,7 @@ func TestUnreachableServer(t *testing.T) {
 	wire.plugIn(t)
 	p.ready(t)
 	p.leading(t)
-	if code, _ := probe(t, probes, "/readyz"); code != http.StatusOK {
-		t.Errorf("/readyz says %d", code)
-	}
+	p.answers(t, "/readyz", http.StatusOK, "")
 	if code := p.stop(t); code != 0 {
 		t.Errorf("ended with %d", code)
 	}

@@ -100,10 +100,13 @@ func (p *process) standsBy(t testing.TB, passage, holder string) {
 	if !strings.Contains(fmt.Sprint(line["action"]), "--passages") {
 		t.Errorf("the log does not say what to do: %v", line)
 	}
-	want := fmt.Sprintf("ok\npassage %s: held by %s (lease %s)\n", passage, holder, lease)
-	if code, body := probe(t, p.address(t, "health probes"), "/readyz"); code != http.StatusOK || body != want {
-		t.Errorf("/readyz says %d: %s", code, body)
-	}
+	want, address := fmt.Sprintf("ok\npassage %s: held by %s (lease %s)\n", passage, holder, lease), p.address(t, "health probes")
+	wait.Until(t, func(context.Context) error {
+		if code, body := probe(t, address, "/readyz"); code != http.StatusOK || body != want {
+			return fmt.Errorf("/readyz says %d: %s", code, body)
+		}
+		return nil
+	})
 }
 
 // leases is every state that the lease of a passage has been in.
@@ -190,22 +193,12 @@ func TestLeaderLosesAPIServer(t *testing.T) {
 		p.ready(t)
 		return p, wire
 	}
-	says := func(p *process, path string, want int, text string) {
-		t.Helper()
-		address := p.address(t, "health probes")
-		wait.Until(t, func(context.Context) error {
-			if code, body := probe(t, address, path); code != want || !strings.Contains(body, text) {
-				return fmt.Errorf("%s says %d: %s", path, code, body)
-			}
-			return nil
-		})
-	}
 
 	leader, first := start()
 	leader.leading(t)
 	other, second := start()
-	says(leader, "/readyz", http.StatusOK, "")
-	says(other, "/readyz", http.StatusOK, "")
+	leader.answers(t, "/readyz", http.StatusOK, "")
+	other.answers(t, "/readyz", http.StatusOK, "")
 
 	first.setCut(true)
 	second.setCut(true)
@@ -217,12 +210,12 @@ func TestLeaderLosesAPIServer(t *testing.T) {
 	if !want.MatchString(leader.Log.Since(0)) {
 		t.Error("the leader did not say why it ended")
 	}
-	says(other, "/readyz", http.StatusServiceUnavailable, "the API server https://"+second.address+" has not answered for ")
-	says(other, "/healthz", http.StatusOK, "")
+	other.answers(t, "/readyz", http.StatusServiceUnavailable, "the API server https://"+second.address+" has not answered for ")
+	other.answers(t, "/healthz", http.StatusOK, "")
 
 	second.setCut(false)
 	other.leading(t)
-	says(other, "/readyz", http.StatusOK, "")
+	other.answers(t, "/readyz", http.StatusOK, "")
 	if code := other.stop(t); code != 0 {
 		t.Errorf("the other ended with %d", code)
 	}

@@ -38,8 +38,8 @@ var everything = v1.Values{
 }
 
 // story is all that an operator does: it installs its CRDs, takes the lead, does what its passages do, and answers who may see
-// its metrics. It ends early when the operator is refused anything.
-func (i *installation) story(t testing.TB) (*recorder, error) {
+// its metrics. It ends early when the operator is refused anything, and otherwise not before it has used the permissions that it needs.
+func (i *installation) story(t testing.TB, needed map[permission]bool) (*recorder, error) {
 	t.Helper()
 	i.forget(t)
 	line := startRecorder(t, i.config)
@@ -74,6 +74,12 @@ func (i *installation) story(t testing.TB) (*recorder, error) {
 		storyStep{"scrape its metrics with a token that may", scraped(scraper, http.StatusOK)},
 		storyStep{"scrape them with another token", scraped(i.token(t, "default"), http.StatusForbidden)},
 		storyStep{"scrape them without a token", scraped("", http.StatusUnauthorized)},
+		storyStep{"see its permissions used", func(context.Context) error {
+			if left := line.unused(needed); len(left) > 0 {
+				return fmt.Errorf("granted and not used: %q", sorted(left))
+			}
+			return nil
+		}},
 	)
 	for _, step := range steps {
 		if err := step.take(t, i, operator, line); err != nil {

@@ -3,6 +3,7 @@ package operator_test
 import (
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -101,6 +102,22 @@ func (r *recorder) made(match func(call) bool) []call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(r.calls), func(c call) bool { return !match(c) })
+}
+
+// used are the permissions that the operator has used so far.
+func (r *recorder) used() map[permission]bool {
+	all := map[permission]bool{}
+	for _, c := range r.made(func(call) bool { return true }) {
+		all[c.permission] = true
+	}
+	return all
+}
+
+// unused are those of the granted permissions that the operator has not used yet.
+func (r *recorder) unused(granted map[permission]bool) map[permission]bool {
+	used, left := r.used(), maps.Clone(granted)
+	maps.DeleteFunc(left, func(p permission, _ bool) bool { return used[p] })
+	return left
 }
 
 func refused(c call) bool { return c.status == http.StatusForbidden }

@@ -88,11 +88,21 @@ func install(t testing.TB, c *cluster.Cluster, passages ...string) *installation
 		r.find(t, "ClusterRole", ":fairlead-"+passage, &i.roles[1+n])
 	}
 	i.namespaceRoles = r.roles(t)
-	for _, role := range i.roles {
-		i.awaitAuthorization(t, i.namespace, role.Rules[0], nil, true)
+	bound := slices.Clone(i.roles)
+	if i.runs(revision.Name) {
+		var istiod rbacv1.ClusterRole
+		r.find(t, "ClusterRole", ":fairlead-istiod", &istiod)
+		bound = append(bound, istiod)
+	}
+	for _, role := range bound {
+		for _, rule := range role.Rules {
+			i.awaitAuthorization(t, i.namespace, rule, nil, true)
+		}
 	}
 	for _, role := range i.namespaceRoles {
-		i.awaitAuthorization(t, role.Namespace, role.Rules[0], nil, true)
+		for _, rule := range role.Rules {
+			i.awaitAuthorization(t, role.Namespace, rule, nil, true)
+		}
 	}
 	return i
 }
@@ -340,20 +350,16 @@ func TestStoryChartPermissions(t *testing.T) {
 			if len(lacking) > 0 {
 				t.Errorf("needed where the story does not lead, and not granted: %q", slices.Sorted(maps.Keys(lacking)))
 			}
-			line, err := i.story(t)
+			needed := maps.Clone(granted)
+			maps.DeleteFunc(needed, func(p permission, _ bool) bool { return unusedInStory[passage][p.String()] })
+			line, err := i.story(t, needed)
 			if err != nil {
 				t.Fatal(err)
 			}
-			used := map[permission]bool{}
-			for _, c := range line.made(func(call) bool { return true }) {
-				used[c.permission] = true
-			}
-			maps.DeleteFunc(granted, func(p permission, _ bool) bool { return !used[p] && unusedInStory[passage][p.String()] })
-			unused := maps.Clone(granted)
-			maps.DeleteFunc(unused, func(p permission, _ bool) bool { return used[p] })
+			used := line.used()
 			maps.DeleteFunc(used, func(p permission, _ bool) bool { return granted[p] })
-			if len(unused)+len(used) > 0 {
-				t.Errorf("granted and not used: %q\nused and not granted: %q", sorted(unused), sorted(used))
+			if len(used) > 0 {
+				t.Errorf("used and not granted: %q", sorted(used))
 			}
 		})
 	}
@@ -433,9 +439,10 @@ func (i *installation) lacking(t *testing.T, rule rbacv1.PolicyRule, role client
 		}
 		// A ClusterRole is asked about for all namespaces: in that of the release, a Role grants some of it too.
 		i.awaitAuthorization(t, role.GetNamespace(), rule, held, false)
-		_, err := i.story(t)
-		if err == nil {
-			t.Fatal("nobody noticed")
+		// Some are asked for by no step of the story, and perhaps after the last.
+		_, err := i.story(t, lacking)
+		if err == nil || !strings.Contains(err.Error(), "the operator was refused") {
+			t.Fatalf("nobody noticed: %v", err)
 		}
 		refused := slices.Collect(maps.Keys(lacking))
 		if i.passages[0] == rollout.Name && slices.Contains(rule.Resources, "secrets") {
@@ -470,7 +477,7 @@ func (i *installation) lackingIstiod(t *testing.T) map[permission]bool {
 			t.Fatal(err)
 		}
 		i.awaitAuthorization(t, i.namespace, taken, permissionsOf(less.Rules), false)
-		_, err := i.story(t)
+		_, err := i.story(t, nil)
 		if err == nil || !strings.Contains(err.Error(), "clusterroles.rbac.authorization.k8s.io") {
 			t.Errorf("the wrong thing failed: %v", err)
 		}

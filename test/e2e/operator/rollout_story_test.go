@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,9 +75,8 @@ func (i *installation) removeOwnedObjects(t testing.TB) {
 	} {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(kind)
-		if err := i.DeleteAllOf(t.Context(), object, client.InNamespace(i.namespace)); err != nil && !apierrors.IsNotFound(err) {
-			t.Fatal(err)
-		}
+		// A kind is not served at once when its CRD is new.
+		wait.Until(t, func(ctx context.Context) error { return i.DeleteAllOf(ctx, object, client.InNamespace(i.namespace)) })
 	}
 }
 

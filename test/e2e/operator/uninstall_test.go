@@ -33,7 +33,8 @@ var ownFinalizers = []string{"fairlead.dev/uninstall", "fairlead.dev/cluster", "
 type leaving struct {
 	*installation
 	*cluster.Cluster
-	environmentName string
+	// prefix of the names of all that runs the environment.
+	prefix string
 }
 
 const objectsOfAll = `
@@ -167,13 +168,16 @@ func (l *leaving) works(ctx context.Context) error {
 	if m.Status.ActiveGeneration != 1 || m.Status.LastCompletedRolloutHash != m.Status.RequestedRolloutHash || m.Status.RequestedRolloutHash == "" {
 		return fmt.Errorf("Materialize mz: %+v", m.Status)
 	}
-	l.environmentName = fmt.Sprintf("mz%s-environmentd-1", m.Status.ResourceID)
+	l.prefix = "mz" + m.Status.ResourceID
 	for _, workload := range l.workloads() {
 		if err := l.Get(ctx, client.ObjectKeyFromObject(workload), workload); err != nil {
 			return err
 		}
 		if len(workload.GetOwnerReferences()) == 0 {
 			return fmt.Errorf("%s has no owner", workload.GetName())
+		}
+		if !hasAllPods(workload) {
+			return fmt.Errorf("%s does not have all of its pods yet", workload.GetName())
 		}
 	}
 	held, err := l.findHeld(ctx)
@@ -190,13 +194,30 @@ func (l *leaving) works(ctx context.Context) error {
 
 // workloads are those that the passages have installed.
 func (l *leaving) workloads() []client.Object {
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: l.namespace, Name: name} }
 	return []client.Object{
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "istiod-default-v1-24-0"}},
-		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: l.environmentName}},
+		&appsv1.Deployment{ObjectMeta: named("istiod-default-v1-24-0")},
+		&appsv1.StatefulSet{ObjectMeta: named(l.prefix + "-environmentd-1")},
+		// These come after the rollout.
+		&appsv1.Deployment{ObjectMeta: named(l.prefix + "-balancerd")},
+		&appsv1.Deployment{ObjectMeta: named(l.prefix + "-console")},
 	}
 }
 
-// pods are the UIDs of all but the operator's.
+// hasAllPods tells whether a workload has the pods that it asks for, and no others: then none comes later.
+func hasAllPods(workload client.Object) bool {
+	var want, all, updated int32
+	var observed int64
+	switch w := workload.(type) {
+	case *appsv1.Deployment:
+		want, all, updated, observed = *w.Spec.Replicas, w.Status.Replicas, w.Status.UpdatedReplicas, w.Status.ObservedGeneration
+	case *appsv1.StatefulSet:
+		want, all, updated, observed = *w.Spec.Replicas, w.Status.Replicas, w.Status.UpdatedReplicas, w.Status.ObservedGeneration
+	}
+	return observed == workload.GetGeneration() && all == want && updated == want
+}
+
+// pods are the UIDs of all that are not being deleted, but for the operator's.
 func (l *leaving) pods(t testing.TB) map[string]string {
 	t.Helper()
 	var list corev1.PodList
@@ -205,7 +226,7 @@ func (l *leaving) pods(t testing.TB) map[string]string {
 	}
 	uids := map[string]string{}
 	for _, pod := range list.Items {
-		if pod.Labels["app.kubernetes.io/name"] != "fairlead" {
+		if pod.Labels["app.kubernetes.io/name"] != "fairlead" && pod.DeletionTimestamp == nil {
 			uids[pod.Namespace+"/"+pod.Name] = string(pod.UID)
 		}
 	}

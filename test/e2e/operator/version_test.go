@@ -23,6 +23,7 @@ import (
 func TestVersions(t *testing.T) {
 	c := cluster.Shared(t)
 	admin := administrator(t, c.Config())
+	electsMeshLeader(t, admin)
 	// shown is the operator of this test: others share the cluster.
 	shown := func() (report.Operator, report.Report, int) {
 		t.Helper()

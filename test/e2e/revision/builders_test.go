@@ -1,6 +1,7 @@
 package revision_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -8,10 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/harness"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // shortName is one that no other test uses, with room for what is put behind it: names of revisions are bounded.
@@ -59,6 +62,13 @@ func makePod(namespace, name string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 	}
+}
+
+// createPod creates a pod as soon as its namespace has the ServiceAccount that pods get.
+func (w *world) createPod(t testing.TB, pod *corev1.Pod) {
+	t.Helper()
+	wait.Until(t, func(ctx context.Context) error { return client.IgnoreAlreadyExists(w.Create(ctx, pod)) })
+	harness.DeleteAfter(t, w, pod)
 }
 
 // unready are values that keep istiod's pods from becoming ready.

@@ -88,6 +88,7 @@ func (w *world) keepsDefaultTag(t *testing.T, istio *v1.Istio) {
 		}
 		return nil
 	})
+	w.points(t, tag, "mesh-v1-24-0")
 	kept := "no longer asked for; kept while in use by 1 namespace: Namespace shop"
 	if got := w.fairlead(t, "status", "istio", "mesh", "-o", "wide"); got.code != 0 || !strings.Contains(got.stdout, kept) {
 		t.Errorf("fairlead status istio does not tell %q: %+v", kept, got)
@@ -104,6 +105,8 @@ func (w *world) keepsDefaultTag(t *testing.T, istio *v1.Istio) {
 		t.Errorf("it is %+v, %v", mine, err)
 	}
 	asks(istio, false)
+	// Not before the operator has seen that: it would create the tag again when that of the user is gone.
+	says(t, w, istio, v1.ConditionReconciled, v1.ReasonReconciled)
 	w.delete(t, mine)
 	w.delete(t, second)
 }
@@ -154,10 +157,13 @@ func (w *world) warnsOfDeletion(t *testing.T, istio *v1.Istio) {
 
 	t.Log("it is deleted all the same, and the Istio tells what still has its name")
 	w.delete(t, prod)
-	told := says(t, w, istio, v1.ConditionResolvedRefs, v1.ReasonRefNotFound)
-	if want := "prod (1 namespace: Namespace bank)"; !strings.Contains(told.Message, want) {
-		t.Errorf("it says %q, without %q", told.Message, want)
-	}
+	until(t, w, istio, func(istio *v1.Istio) error {
+		got, want := condition(istio, v1.ConditionResolvedRefs), "prod (1 namespace: Namespace bank)"
+		if got.Reason != string(v1.ReasonRefNotFound) || !strings.Contains(got.Message, want) {
+			return fmt.Errorf("it says %q, without %q", got.Message, want)
+		}
+		return nil
+	})
 	if istio.Status.State != v1.StateHealthy {
 		t.Errorf("the Istio itself is %s", istio.Status.State)
 	}

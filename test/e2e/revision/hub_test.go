@@ -33,6 +33,7 @@ func newHub(t testing.TB) *world {
 	if w.WithWatch, err = harness.NewAdminClient(w.Cluster); err != nil {
 		t.Fatal(err)
 	}
+	wait.Until(t, w.served)
 	w.make(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubNamespace}})
 	return w
 }

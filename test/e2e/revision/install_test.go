@@ -2,6 +2,7 @@ package revision_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,12 +55,17 @@ func TestNamespaceCreatedLater(t *testing.T) {
 		t.Helper()
 		ready(t, w, istio)
 		w.points(t, tag, revision.Name)
-		if found := w.installedFor(t, tag.Name); len(found) != 3 {
-			t.Errorf("installed for the tag are %q, want webhook, Service and record", found)
-		}
-		if releases, err := w.releases(t.Context(), home.Name); err != nil || releases[revision.Name+"-istiod"] != "deployed v1.31.1" {
-			t.Errorf("the releases are %v: %v", releases, err)
-		}
+		// The operator may see that the namespace is back before it sees what went with the namespace.
+		wait.Until(t, func(ctx context.Context) error {
+			releases, err := w.releases(ctx, home.Name)
+			if releases[revision.Name+"-istiod"] != "deployed v1.31.1" {
+				err = errors.Join(err, fmt.Errorf("the releases are %v", releases))
+			}
+			if found := w.installedFor(t, tag.Name); len(found) != 3 {
+				err = errors.Join(err, fmt.Errorf("installed for the tag are %q, want webhook, Service and record", found))
+			}
+			return err
+		})
 	}
 	missing()
 	says(t, w, tag, v1.ConditionReconciled, v1.ReasonIstiodNotReady)

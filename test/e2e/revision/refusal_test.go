@@ -52,7 +52,7 @@ func TestRefusedValues(t *testing.T) {
 			t.Log("another reason to look at it")
 			pod := makePod(w.namespace(t), "user")
 			pod.Annotations = map[string]string{v1.AnnotationRevision: revision.Name}
-			harness.Create(t, w, pod)
+			w.createPod(t, pod)
 			says(t, w, revision, v1.ConditionInUse, v1.ReasonReferencedByWorkloads)
 			wait.Until(t, func(context.Context) error {
 				var lines []string

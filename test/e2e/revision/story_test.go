@@ -84,9 +84,15 @@ func (s *story) goOn(ctx context.Context) error {
 	if s.before, err = s.uids(ctx); err != nil {
 		return err
 	}
+	unchanged := s.istio.DeepCopy()
 	s.istio.Spec.Version = s.next
 	s.upgrading.Store(true)
-	return errors.Join(s.Update(ctx, s.istio), errors.New("the upgrade begins"))
+	// A patch: an update would conflict with whatever else writes the Istio.
+	if err := s.Patch(ctx, s.istio, client.MergeFrom(unchanged)); err != nil {
+		s.upgrading.Store(false)
+		return err
+	}
+	return errors.New("the upgrade begins")
 }
 
 // settled means that all of it serves, by releases that were carried through.

@@ -48,7 +48,9 @@ func (w *world) clearDefault(ctx context.Context) error {
 	}
 	var revisions v1.IstioRevisionList
 	var namespaces corev1.NamespaceList
-	if err := errors.Join(w.List(ctx, &revisions), w.List(ctx, &namespaces, client.HasLabels{v1.LabelInjection})); err != nil {
+	// A namespace with injection disabled is another test's.
+	enabled := client.MatchingLabels{v1.LabelInjection: v1.InjectionEnabled}
+	if err := errors.Join(w.List(ctx, &revisions), w.List(ctx, &namespaces, enabled)); err != nil {
 		return err
 	}
 	for i := range revisions.Items {

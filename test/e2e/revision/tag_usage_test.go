@@ -74,7 +74,7 @@ func TestUsage(t *testing.T) {
 			if c.pod != nil {
 				u.pod = makePod(u.namespace.Name, "app")
 				u.pod.Labels, u.pod.Annotations = named(c.pod), named(c.annotations)
-				harness.Create(t, w, u.pod)
+				w.createPod(t, u.pod)
 			}
 			inUse(t, w, revision, strings.ReplaceAll(c.used, "SHOP", u.namespace.Name))
 			c.then(u)
@@ -95,13 +95,13 @@ func TestUsage(t *testing.T) {
 		shop := w.namespace(t)
 		pod := makePod(shop, "injected")
 		pod.Annotations = labels{v1.AnnotationRevision: name}
-		harness.Create(t, w, pod)
+		w.createPod(t, pod)
 		inUse(t, w, revision, "1 tag and 1 pod: IstioRevisionTag "+tag.Name+", Pod "+shop+"/injected")
 		inUse(t, w, tag, nobody)
 
 		labelled := makePod(shop, "labelled")
 		labelled.Labels = labels{v1.LabelRevision: tag.Name}
-		harness.Create(t, w, labelled)
+		w.createPod(t, labelled)
 		inUse(t, w, tag, "1 pod: Pod "+shop+"/labelled")
 		w.delete(t, tag)
 		inUse(t, w, revision, "1 pod: Pod "+shop+"/injected")
@@ -143,6 +143,13 @@ func (u *user) labelPod(label, value string) {
 
 func (u *user) phase(phase corev1.PodPhase) {
 	u.t.Helper()
+	// KWOK would put its own phase in the place of one that is set before.
+	harness.WaitFor(u.t, u.w, u.pod, func(pod *corev1.Pod) error {
+		if pod.Status.Phase != corev1.PodRunning {
+			return fmt.Errorf("it is %s, and does not run yet", pod.Status.Phase)
+		}
+		return nil
+	})
 	before := u.pod.DeepCopy()
 	u.pod.Status.Phase = phase
 	if err := u.w.Status().Patch(u.t.Context(), u.pod, client.MergeFrom(before)); err != nil {

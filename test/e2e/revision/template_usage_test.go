@@ -42,6 +42,8 @@ func TestPodTemplatesKeepARevision(t *testing.T) {
 		},
 	})
 	wait.Until(t, func(ctx context.Context) error { return w.replicaSetNames(ctx, shop, first) })
+	users := fmt.Sprintf("2 workloads: CronJob %[1]s/report, Deployment %[1]s/cart", shop)
+	w.usedBy(t, first, users)
 
 	t.Log("the next version is ready, and nothing runs on the old one")
 	harness.Change(t, w, istio, func(istio *v1.Istio) { istio.Spec.Version = "v1.26.0" })
@@ -51,12 +53,12 @@ func TestPodTemplatesKeepARevision(t *testing.T) {
 		}
 		return nil
 	})
-	w.usedBy(t, first, fmt.Sprintf("2 workloads: CronJob %[1]s/report, Deployment %[1]s/cart", shop))
+	w.usedBy(t, first, users)
 	want := []string{"CronJob " + shop + "/report", "Deployment " + shop + "/cart"}
 	if got := w.references(t, first); !slices.Equal(got, want) {
 		t.Errorf("fairlead status istiorevision lists %q, want %q", got, want)
 	}
-	kept := fmt.Sprintf("kept while in use by 2 workloads: CronJob %[1]s/report, Deployment %[1]s/cart", shop)
+	kept := "kept while in use by " + users
 	if got := w.fairlead(t, "status", "istio", name, "-o", "wide"); !strings.Contains(got.stdout, kept) {
 		t.Errorf("fairlead status istio does not tell %q: %+v", kept, got)
 	}

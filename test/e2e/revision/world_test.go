@@ -105,12 +105,12 @@ func start(c *cluster.Cluster, charts, scratch string, flags ...string) (*world,
 		return nil, err
 	}
 	w.operator = &process{w.Operator}
-	return w, wait.Try(ctx, func(ctx context.Context) error {
-		return errors.Join(
-			w.operator.Alive(),
-			w.List(ctx, &v1.IstioList{}), w.List(ctx, &v1.IstioRevisionList{}), w.List(ctx, &v1.IstioRevisionTagList{}),
-		)
-	})
+	return w, wait.Try(ctx, func(ctx context.Context) error { return errors.Join(w.operator.Alive(), w.served(ctx)) })
+}
+
+// served is an error while the API server does not serve all kinds. It takes a moment to tell of those of new CRDs.
+func (w *world) served(ctx context.Context) error {
+	return errors.Join(w.List(ctx, &v1.IstioList{}), w.List(ctx, &v1.IstioRevisionList{}), w.List(ctx, &v1.IstioRevisionTagList{}))
 }
 
 func given(flags []string, name string) bool {

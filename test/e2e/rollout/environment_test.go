@@ -240,6 +240,10 @@ func (e *environment) complete(ctx context.Context, m *v1alpha2.Materialize, tag
 		if got, want := d.Spec.Template.Spec.Containers[0].Image, "materialize/"+app+":"+tag; got != want {
 			return fmt.Errorf("%s has image %s, want %s", app, got, want)
 		}
+		// Its Service is applied after it. That of the console is the last object of all.
+		if err := e.Get(ctx, client.ObjectKeyFromObject(&d), &corev1.Service{}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -48,10 +49,11 @@ func TestForgedBackup(t *testing.T) {
 		}
 	}
 	wait.Until(t, func(ctx context.Context) error {
-		if err := e.Get(ctx, client.ObjectKeyFromObject(set), set); client.IgnoreNotFound(err) != nil || err == nil {
-			return fmt.Errorf("the StatefulSet is still there: %w", err)
+		err := e.Get(ctx, client.ObjectKeyFromObject(set), set)
+		if err == nil {
+			return errors.New("the StatefulSet is still there")
 		}
-		return nil
+		return client.IgnoreNotFound(err)
 	})
 
 	// The operator has looked at all that when it has brought the generation back.

@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
 	"github.com/fairlead/fairlead/test/harness/environmentd"
+	"github.com/fairlead/fairlead/test/harness/history"
 	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
@@ -222,25 +223,20 @@ func TestImmediatelyPromote(t *testing.T) {
 	e := w.deployed(t, strategy(v1alpha2.RolloutImmediatelyPromoteCausingDowntime))
 	m := e.now(t)
 	e.daemon(2).Behave(environmentd.Manner{CatchesUp: true})
-	ctx, cancel := context.WithTimeout(t.Context(), wait.Deadline())
-	defer cancel()
-	pods, err := e.Watch(ctx, &corev1.PodList{}, client.InNamespace(e.namespace), client.MatchingLabels{v1alpha2.LabelApp: "environmentd"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods := history.Follow[*corev1.Pod](t, e.WithWatch, &corev1.PodList{}, client.InNamespace(e.namespace), client.MatchingLabels{v1alpha2.LabelApp: "environmentd"})
 	e.edit(t, image("v2"))
 	e.serves(t, 2, "v2")
-	for gone := false; !gone; {
-		event, open := <-pods.ResultChan()
-		if !open {
-			t.Fatal("the watch has ended before what served was gone")
+	gone, started := -1, -1
+	for i, event := range pods.Events(t) {
+		switch {
+		case event.Object.Name == e.name(m, 1)+"-0" && event.Type == watch.Deleted:
+			gone = i
+		case event.Object.Name == e.name(m, 2)+"-0" && started < 0:
+			started = i
 		}
-		switch pod := event.Object.(*corev1.Pod); pod.Name {
-		case e.name(m, 1) + "-0":
-			gone = event.Type == watch.Deleted
-		case e.name(m, 2) + "-0":
-			t.Fatal("the next generation has started before what served was gone")
-		}
+	}
+	if gone < 0 || started < gone {
+		t.Errorf("what served was gone at event %d, and the next generation started at event %d", gone, started)
 	}
 	if diff := cmp.Diff([]string{"skip-catchup", "promote"}, e.daemon(2).Asked()); diff != "" {
 		t.Error(diff)

@@ -111,7 +111,8 @@ func TestPodSecurity(t *testing.T) {
 	}
 	wait.Until(t, func(ctx context.Context) error {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "plain"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-		if err := e.Create(ctx, pod, client.DryRunAll); !apierrors.IsForbidden(err) {
+		// Where the ServiceAccount of the namespace is yet to come, a pod is forbidden as well.
+		if err := e.Create(ctx, pod, client.DryRunAll); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "violates PodSecurity") {
 			return fmt.Errorf("restricted is not enforced: %v", err)
 		}
 		return nil

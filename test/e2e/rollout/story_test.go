@@ -225,11 +225,14 @@ func TestStoryOperatorKilled(t *testing.T) {
 	for e := range all {
 		e.serves(t, 1, "v1")
 		all[e] = e.watch(t)
-		e.edit(t, image("v2"))
 	}
+	late.edit(t, image("v2"))
+	late.meets(t, tells(v1alpha2.ReasonApplying, "environmentd has not caught up yet"))
+	// These two come last, for the operator gives up a request that is held for two minutes.
+	unasked.edit(t, image("v2"))
+	unheard.edit(t, image("v2"))
 	unasked.meets(t, holds(2, "promote", 1), tells(v1alpha2.ReasonPromoting, ""))
 	unheard.meets(t, holds(2, "promote", 1), tells(v1alpha2.ReasonPromoting, ""))
-	late.meets(t, tells(v1alpha2.ReasonApplying, "environmentd has not caught up yet"))
 
 	w.Operator.Kill()
 	unasked.meets(t, holds(2, "promote", 0))

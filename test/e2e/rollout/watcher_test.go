@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fairlead/fairlead/api/materialize/v1alpha2"
@@ -51,8 +53,24 @@ func (e *environment) watch(t testing.TB) *watcher {
 	next := e.daemon(w.active + 1)
 	t.Cleanup(func() { next.BeforeLeading(nil) })
 	next.BeforeLeading(func() { w.look(ctx, m) })
+	which := []client.ListOption{client.InNamespace(e.namespace), client.HasLabels{v1alpha2.LabelResourceID}}
 	for _, list := range watchedLists() {
-		events, err := e.Watch(ctx, list, client.InNamespace(e.namespace), client.HasLabels{v1alpha2.LabelResourceID})
+		if err := e.List(ctx, list, which...); err != nil {
+			t.Fatal(err)
+		}
+		err := meta.EachListItem(list, func(object runtime.Object) error {
+			w.see(m, watch.Event{Type: watch.Added, Object: object})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// It goes on where it was when the API server ends a watch.
+		events, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &toolscache.ListWatch{
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				return e.Watch(ctx, list, append(which[:len(which):len(which)], &client.ListOptions{Raw: &options})...)
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

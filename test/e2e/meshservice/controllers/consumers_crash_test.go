@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -159,7 +161,11 @@ func (p plot) operate(ctx context.Context, cfg *rest.Config, mesh string) error 
 	if err != nil {
 		return err
 	}
+	// Both informers are heard, each in its own time: what is read last is followed last.
+	var reading sync.Mutex
 	heard := func(any) {
+		reading.Lock()
+		defer reading.Unlock()
 		m := &kumav1alpha1.Mesh{}
 		if err := mgr.GetCache().Get(ctx, client.ObjectKey{Name: mesh}, m); err != nil {
 			return
@@ -175,7 +181,8 @@ func (p plot) operate(ctx context.Context, cfg *rest.Config, mesh string) error 
 			return err
 		}
 	}
-	err = consumers.Setup(mgr, consumers.Options{Serving: true, Connection: f.Connection, Proxies: f.Proxies, Sent: f.sentTo, Changes: f.changes})
+	// The proxies of the fleet always answer, however long a busy machine takes.
+	err = consumers.Setup(mgr, consumers.Options{Serving: true, Timeout: time.Hour, Connection: f.Connection, Proxies: f.Proxies, Sent: f.sentTo, Changes: f.changes})
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead/fairlead/internal/meshservice/generate/desired"
 	"github.com/fairlead/fairlead/internal/meshservice/model"
 	"github.com/fairlead/fairlead/test/harness/cluster"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // shop is the mesh that the outputs of the commands are tested with.
@@ -129,9 +130,8 @@ func create(t *testing.T, admin client.Client, scheme *runtime.Scheme) {
 		if s, ok := o.(*corev1.Service); ok {
 			s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil
 		}
-		if err := admin.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		// A namespace of this name may still be ending, which an earlier run of the test has deleted.
+		wait.Until(t, func(ctx context.Context) error { return admin.Create(ctx, o) })
 		t.Cleanup(func() {
 			if err := client.IgnoreNotFound(admin.Delete(context.Background(), o)); err != nil {
 				t.Error(err)

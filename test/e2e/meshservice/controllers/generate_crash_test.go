@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -42,14 +43,14 @@ func TestCrashOnKubernetes(t *testing.T) {
 			w.create(t, set, w.kubeService("cart"), headless)
 			wait.Until(t, func(ctx context.Context) error {
 				if err := w.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil || set.Status.ReadyReplicas != 2 {
-					return fmt.Errorf("it is %+v, %w", set.Status, err)
+					return fmt.Errorf("it is %+v, %v", set.Status, err)
 				}
 				return nil
 			})
 			return w.outcome(t, func(ctx context.Context) error {
 				return w.settled(ctx, w.namespace, map[string]kumav1alpha1.DataplaneProxies{
 					"cart": {Total: 2, Healthy: 2}, "each-cart-0-817bccf4": {Total: 1, Healthy: 1}, "each-cart-1-c9dcca93": {Total: 1, Healthy: 1},
-				})
+				}, "cart_"+w.namespace+"_svc_80", "each_"+w.namespace+"_svc_80")
 			})
 		},
 	}, faults.Kills()...)
@@ -65,7 +66,7 @@ func TestCrashInUniversal(t *testing.T) {
 			desired.RecordLabels(old)
 			w.create(t, old, w.dataplane("backend-1", "backend", 8080), w.dataplane("backend-2", "backend", 9090))
 			return w.outcome(t, func(ctx context.Context) error {
-				return w.settled(ctx, w.options.SystemNamespace, map[string]kumav1alpha1.DataplaneProxies{"backend": {Total: 2, Healthy: 2}})
+				return w.settled(ctx, w.options.SystemNamespace, map[string]kumav1alpha1.DataplaneProxies{"backend": {Total: 2, Healthy: 2}}, "backend")
 			})
 		},
 	}, faults.Kills()...)
@@ -136,8 +137,9 @@ func (w *world) addressesStay() func(context.Context) error {
 	}
 }
 
-// settled looks whether there are exactly these MeshServices, and the mesh says that it is well.
-func (w *world) settled(ctx context.Context, namespace string, want map[string]kumav1alpha1.DataplaneProxies) error {
+// settled looks whether there are exactly these MeshServices, these values of kuma.io/service have addresses and no others, and the
+// mesh says that it is well.
+func (w *world) settled(ctx context.Context, namespace string, want map[string]kumav1alpha1.DataplaneProxies, tags ...string) error {
 	var list kumav1alpha1.MeshServiceList
 	if err := w.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return err
@@ -147,6 +149,13 @@ func (w *world) settled(ctx context.Context, namespace string, want map[string]k
 		if proxies, found := want[s.Name]; !found || s.Status.DataplaneProxies != proxies || len(s.Status.VIPs) != 1 {
 			return fmt.Errorf("MeshService %s has status %+v", s.Name, s.Status)
 		}
+	}
+	var record corev1.ConfigMap
+	if err := w.Get(ctx, client.ObjectKey{Namespace: w.options.SystemNamespace, Name: desired.VIPConfigMap(w.mesh)}, &record); err != nil {
+		return err
+	}
+	if has := slices.Sorted(maps.Keys(record.Data)); !slices.Equal(has, tags) {
+		return fmt.Errorf("there are addresses of %q, want those of %q", has, tags)
 	}
 	var mesh kumav1alpha1.Mesh
 	if err := w.Get(ctx, client.ObjectKey{Name: w.mesh}, &mesh); err != nil {

@@ -82,7 +82,7 @@ func TestManyTagsGone(t *testing.T) {
 	wait.Until(t, func(ctx context.Context) error {
 		vips, gone, shards, err := w.shards(ctx)
 		if err != nil || len(vips) != many || gone != 0 || shards < 2 {
-			return fmt.Errorf("%d values in %d ConfigMaps, %d gone: %w", len(vips), shards, gone, err)
+			return fmt.Errorf("%d values in %d ConfigMaps, %d gone: %v", len(vips), shards, gone, err)
 		}
 		first = vips
 		return nil
@@ -91,7 +91,7 @@ func TestManyTagsGone(t *testing.T) {
 	wait.Until(t, func(ctx context.Context) error {
 		vips, gone, _, err := w.shards(ctx)
 		if err != nil || vips["late"] == "" || gone != many {
-			return fmt.Errorf("%d values, %d gone, late has %q: %w", len(vips), gone, vips["late"], err)
+			return fmt.Errorf("%d values, %d gone, late has %q: %v", len(vips), gone, vips["late"], err)
 		}
 		for service, vip := range first {
 			if vips[service] != vip {
@@ -125,7 +125,7 @@ func TestNamespaceShare(t *testing.T) {
 		w.service(t, w.namespace, name, vip)
 		wait.Until(t, func(ctx context.Context) error {
 			if vips, _, _, err := w.shards(ctx); err != nil || vips[name+"_"+w.namespace+"_svc_80"] == "" {
-				return fmt.Errorf("the addresses are %v: %w", vips, err)
+				return fmt.Errorf("the addresses are %v: %v", vips, err)
 			}
 			return nil
 		})

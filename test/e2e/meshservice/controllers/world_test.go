@@ -15,6 +15,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -35,13 +36,31 @@ import (
 
 var installed sync.Once
 
-// shared is the cluster of all tests, with the CRDs of the mesh.
+// shared is the cluster of all tests, with the CRDs of the mesh, which the API server serves a moment after they are established.
 func shared(t testing.TB) *cluster.Cluster {
 	t.Helper()
 	c := cluster.Shared(t)
 	installed.Do(func() {
 		if _, err := crds.Install(t.Context(), c.Config(), crds.Options{Log: logr.Discard(), Timeout: wait.Deadline()}); err != nil {
 			t.Fatal(err)
+		}
+		admin, err := client.New(c.Config(), client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := crds.All()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, crd := range all {
+			for _, group := range []schema.GroupVersion{kumav1alpha1.GroupVersion, fairleadv1alpha1.GroupVersion} {
+				if crd.Spec.Group != group.Group {
+					continue
+				}
+				list := &metav1.PartialObjectMetadataList{}
+				list.SetGroupVersionKind(group.WithKind(crd.Spec.Names.ListKind))
+				wait.Until(t, func(ctx context.Context) error { return admin.List(ctx, list, client.Limit(1)) })
+			}
 		}
 	})
 	return c

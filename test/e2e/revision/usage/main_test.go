@@ -63,6 +63,8 @@ func newWorld(t *testing.T) *world {
 	if s.Client, err = client.New(c.Config(), client.Options{Scheme: all}); err != nil {
 		t.Fatal(err)
 	}
+	// The API server takes a moment to tell of the kinds of new CRDs.
+	wait.Until(t, func(ctx context.Context) error { return s.List(ctx, &v1.IstioRevisionTagList{}) })
 	s.cache, err = cache.New(c.Config(), cache.Options{
 		Scheme:   mine,
 		ByObject: usage.TemplateCacheOptions(usage.CacheOptions()),
@@ -106,7 +108,11 @@ func (s *world) run(start func(context.Context) error) {
 	})
 }
 
-func (s *world) name(prefix string) string { return prefix + "-" + cluster.Name(s.t)[:20] }
+// name is one that no other test uses, and short.
+func (s *world) name(prefix string) string {
+	name := cluster.Name(s.t)
+	return prefix + "-" + name[max(0, len(name)-20):]
+}
 
 func (s *world) revision(name, want string) {
 	s.t.Helper()

@@ -1,6 +1,8 @@
 package workload_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +17,9 @@ import (
 	"github.com/fairlead/fairlead/api/fairlead"
 	v1 "github.com/fairlead/fairlead/api/sailoperator/v1"
 	"github.com/fairlead/fairlead/test/harness"
+	"github.com/fairlead/fairlead/test/harness/cluster"
 	"github.com/fairlead/fairlead/test/harness/injector"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // Readiness and what is reported of it: five workloads one by one, of which the third and the fourth never become ready.
@@ -183,6 +187,14 @@ func (m *mesh) heal(t testing.TB, namespace string, sick ...builder) {
 		harness.Change(t, m.world, b.d, func(d *appsv1.Deployment) {
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1.AnnotationReadinessTimeout, never.String())
 			d.Spec.ProgressDeadlineSeconds = ptr.To(int32(never / time.Second))
+		})
+		// The API server takes a moment to know of the label, and a pod that is created before that stays sick.
+		wait.Until(t, func(ctx context.Context) error {
+			pod, err := m.dryRunPod(ctx, b.d)
+			if err == nil && pod.Annotations[cluster.ReadyAfter] == cluster.Never {
+				err = fmt.Errorf("a new pod of Deployment %s/%s would be sick", namespace, b.d.Name)
+			}
+			return err
 		})
 	}
 }

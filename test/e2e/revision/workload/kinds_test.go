@@ -39,7 +39,7 @@ func TestStatefulSetsAndDaemonSets(t *testing.T) {
 	agent := harness.Create(t, m.world, daemonSet(makeDeployment(shop, "agent")))
 	manual := harness.Create(t, m.world, daemonSet(makeDeployment(shop, "manual")))
 	harness.Change(t, m.world, manual, func(d *appsv1.DaemonSet) { d.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType })
-	sick := makeDeployment(shop, "db").sickOn(m.to).annotate(v1.AnnotationReadinessTimeout, (3 * time.Second).String())
+	sick := makeDeployment(shop, "db").sickOn(m.to).annotate(v1.AnnotationReadinessTimeout, time.Hour.String())
 	db := statefulSet(shop, "db")
 	db.ObjectMeta, db.Spec.Template, db.Spec.Replicas = sick.d.ObjectMeta, sick.d.Spec.Template, ptr.To[int32](2)
 	harness.Create(t, m.world, db)
@@ -48,6 +48,15 @@ func TestStatefulSetsAndDaemonSets(t *testing.T) {
 	m.podsRun(t, "db", shop, m.from, 2)
 
 	m.set(t, version(newVersion))
+	// Its time is over once it waits for the pod that does not become ready, which is what the failure tells.
+	m.hasPodsOn(t, sick, m.to)
+	harness.WaitFor(t, m.world, db, func(s *appsv1.StatefulSet) error {
+		if s.Status.ReadyReplicas != 1 {
+			return fmt.Errorf("it does not wait for one of two pods: %+v", s.Status)
+		}
+		return nil
+	})
+	m.begunEarlier(t, db, time.Hour)
 	status := m.ends(t, m.to, v1.WorkloadMigrationStateFailed)
 	if status.TotalWorkloads != 3 || status.MigratedWorkloads != 2 || len(status.Failures) != 1 || status.Failures[0].Kind != "StatefulSet" ||
 		status.Failures[0].Name != "db" || status.Failures[0].Code != v1.ReasonTimeout {
@@ -68,7 +77,7 @@ func TestStatefulSetsAndDaemonSets(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"agent": 1, "cart": 1, "db": 2}, batches); diff != "" {
 		t.Errorf("batches: (-want +got)\n%s", diff)
 	}
-	m.reported(t, db, "MigrationFailed", "moving to "+m.to+" failed: Readiness timeout exceeded after 3s"+
+	m.reported(t, db, "MigrationFailed", "moving to "+m.to+" failed: Readiness timeout exceeded after 1h0m0s"+
 		"; a StatefulSet replaces no pod while one is not ready: remove the cause, and delete that pod")
 
 	t.Log("all go back, once the pod is deleted for which the StatefulSet waits")

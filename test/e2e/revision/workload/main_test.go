@@ -19,6 +19,9 @@ import (
 // unanswered are errors of an API server that is starved, or gone as it is at the end.
 var unanswered = regexp.MustCompile(`connection refused|connection reset|connection lost|EOF|timed out|timeout|deadline exceeded|time allotted`)
 
+// late are events about objects of a namespace that a test has deleted meanwhile.
+var late = regexp.MustCompile(`Server rejected event.*(being terminated|not found)`)
+
 func TestMain(m *testing.M) {
 	cluster.Parallel(12)
 	code := cluster.Run(m, cluster.Options{})
@@ -26,7 +29,7 @@ func TestMain(m *testing.M) {
 	if w := shared.Value(); w != nil {
 		for _, operator := range w.operators {
 			for line := range strings.Lines(operator.Log.Since(0)) {
-				if strings.Contains(line, "level=ERROR") && !unanswered.MatchString(line) {
+				if strings.Contains(line, "level=ERROR") && !unanswered.MatchString(line) && !late.MatchString(line) {
 					fmt.Fprint(os.Stderr, "the operator complained: ", line)
 					code = max(code, 1)
 				}

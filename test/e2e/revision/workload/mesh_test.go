@@ -256,14 +256,15 @@ func (m *mesh) inBatch(t testing.TB, number int32) *v1.WorkloadMigrationStatus {
 	})
 }
 
-// held waits until the workloads stay where they are for a reason, and returns what is said about it.
-func (m *mesh) held(t testing.TB, reason v1.Reason) string {
+// held waits until the workloads stay where they are for a reason, of which these words are said, and returns all that is said.
+func (m *mesh) held(t testing.TB, reason v1.Reason, words ...string) string {
 	t.Helper()
 	harness.WaitFor(t, m.world, m.istio, func(istio *v1.Istio) error {
-		if got := condition(istio, v1.ConditionWorkloadsMigrated); got.Reason != string(reason) || got.Status != metav1.ConditionFalse {
+		got := condition(istio, v1.ConditionWorkloadsMigrated)
+		if got.Reason != string(reason) || got.Status != metav1.ConditionFalse {
 			return fmt.Errorf("it is not held for reason %s:%s", reason, harness.DescribeConditions(istio.Status.Conditions))
 		}
-		return nil
+		return harness.CheckMessage(&got, words...)
 	})
 	return condition(m.istio, v1.ConditionWorkloadsMigrated).Message
 }

@@ -39,9 +39,18 @@ func ofDefault(t *testing.T) *world {
 func (w *world) clearDefault(ctx context.Context) error {
 	left := []error{client.IgnoreNotFound(w.Delete(ctx, &v1.Istio{ObjectMeta: metav1.ObjectMeta{Name: v1.DefaultRevision}}))}
 	var revisions v1.IstioRevisionList
+	var tags v1.IstioRevisionTagList
 	var namespaces corev1.NamespaceList
-	if err := errors.Join(w.List(ctx, &revisions), w.List(ctx, &namespaces, client.MatchingLabels{labelMesh: v1.DefaultRevision})); err != nil {
+	if err := errors.Join(
+		w.List(ctx, &revisions), w.List(ctx, &tags), w.List(ctx, &namespaces, client.MatchingLabels{labelMesh: v1.DefaultRevision}),
+	); err != nil {
 		return err
+	}
+	for i := range tags.Items {
+		tag := &tags.Items[i]
+		if to := tag.Spec.TargetRef.Name; to == v1.DefaultRevision || strings.HasPrefix(to, v1.DefaultRevision+"-v") {
+			left = append(left, fmt.Errorf("IstioRevisionTag %s is still there", tag.Name), client.IgnoreNotFound(w.Delete(ctx, tag)))
+		}
 	}
 	for i := range revisions.Items {
 		if owner := metav1.GetControllerOf(&revisions.Items[i]); owner != nil && owner.Name == v1.DefaultRevision {

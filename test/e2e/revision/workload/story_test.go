@@ -308,7 +308,7 @@ func TestStoryOperatorKilled(t *testing.T) {
 	m.release(t, first)
 	m.runs(t, first, m.to)
 	// The time that a workload has to become ready goes by, whether the operator runs or not.
-	began := m.begunEarlier(t, sick, time.Hour)
+	began := m.begunEarlier(t, sick.d, time.Hour)
 
 	t.Log("killed again with the next batch on its way")
 	w.restart(t)
@@ -341,21 +341,23 @@ func TestStoryOperatorKilled(t *testing.T) {
 }
 
 // begunEarlier lets it seem that a workload was restarted so much earlier, and returns when that was.
-func (m *mesh) begunEarlier(t testing.TB, b builder, earlier time.Duration) time.Time {
+func (m *mesh) begunEarlier(t testing.TB, workload client.Object, earlier time.Duration) time.Time {
 	t.Helper()
 	var began time.Time
-	harness.Change(t, m.world, b.d, func(d *appsv1.Deployment) {
+	harness.Change(t, m.world, workload, func(w client.Object) {
+		annotations := w.GetAnnotations()
 		var mark map[string]any
-		if err := json.Unmarshal([]byte(d.Annotations[v1.AnnotationMigration]), &mark); err != nil {
+		if err := json.Unmarshal([]byte(annotations[v1.AnnotationMigration]), &mark); err != nil {
 			t.Fatal(err)
 		}
-		began = markOf(t, d).Started.Add(-earlier)
+		began = markIn(t, w).Started.Add(-earlier)
 		mark["started"] = began.Format(time.RFC3339Nano)
 		text, err := json.Marshal(mark)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.Annotations[v1.AnnotationMigration] = string(text)
+		annotations[v1.AnnotationMigration] = string(text)
+		w.SetAnnotations(annotations)
 	})
 	return began
 }

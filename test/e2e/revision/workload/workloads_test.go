@@ -87,6 +87,7 @@ func (b builder) with(change func(*appsv1.Deployment)) builder {
 func (m *mesh) deploy(t testing.TB, revision string, builders ...builder) {
 	t.Helper()
 	for _, b := range builders {
+		m.injects(t, b, revision)
 		b.d.Labels[labelMesh] = m.istio.Name
 		if err := m.Create(t.Context(), b.d); err != nil {
 			t.Fatalf("create Deployment %s/%s: %v", b.d.Namespace, b.d.Name, err)
@@ -95,6 +96,30 @@ func (m *mesh) deploy(t testing.TB, revision string, builders ...builder) {
 	for _, b := range builders {
 		m.runs(t, b, revision)
 	}
+}
+
+// injects waits until the API server gives a pod of a workload the sidecar of a revision. It takes a moment to know of new
+// labels and webhooks, and a pod that is created before that stays as it is.
+func (m *mesh) injects(t testing.TB, b builder, revision string) {
+	t.Helper()
+	wait.Until(t, func(ctx context.Context) error {
+		pod, err := m.dryRunPod(ctx, b.d)
+		if err != nil {
+			return fmt.Errorf("create a pod of Deployment %s/%s as a dry run: %w", b.d.Namespace, b.d.Name, err)
+		}
+		if got := pod.Annotations[v1.AnnotationRevision]; got != revision {
+			return fmt.Errorf("a pod of Deployment %s/%s would be injected by revision %q, want %q", b.d.Namespace, b.d.Name, got, revision)
+		}
+		return nil
+	})
+}
+
+// dryRunPod is a pod of a workload as the API server would create it now.
+func (m *mesh) dryRunPod(ctx context.Context, d *appsv1.Deployment) (*corev1.Pod, error) {
+	template := d.Spec.Template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Namespace, pod.Name = d.Namespace, d.Name+"-dry-run"
+	return pod, m.Create(ctx, pod, client.DryRunAll)
 }
 
 // release lets held pods of workloads become ready, those that come included.

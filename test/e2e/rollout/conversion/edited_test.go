@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fairlead/fairlead/internal/faults"
+	"github.com/fairlead/fairlead/test/harness/wait"
 )
 
 // The environments that are edited through v1alpha1 while that is how they are stored.
@@ -71,7 +72,9 @@ func (w *world) editEarly(ctx context.Context, all map[string]legacy) error {
 		if l.editedEarly == nil {
 			continue
 		}
-		if err := l.apply(ctx, w.inherited[what], *l.editedEarly); err != nil {
+		// The operator may still change how the API server calls its webhook.
+		err := wait.Try(ctx, func(ctx context.Context) error { return l.apply(ctx, w.inherited[what], *l.editedEarly) })
+		if err != nil {
 			return err
 		}
 	}

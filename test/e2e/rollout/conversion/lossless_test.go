@@ -43,14 +43,17 @@ func TestReadAsWritten(t *testing.T) {
 			e.completes(t, secondRequest)
 			e.appliesWithoutChange(t, apply, m)
 
-			stored := e.now(t)
-			if stored.Annotations[v1alpha2.AnnotationV1alpha1] == "" {
+			if stored := e.now(t); stored.Annotations[v1alpha2.AnnotationV1alpha1] == "" {
 				t.Errorf("v1alpha2 has no annotation of what v1alpha1 says: %v", stored.Annotations)
 			}
-			delete(stored.Annotations, v1alpha2.AnnotationV1alpha1)
-			if err := e.Update(t.Context(), stored, client.FieldOwner("replacing")); err != nil {
-				t.Fatal(err)
-			}
+			wait.Until(t, func(ctx context.Context) error {
+				stored, err := e.get(ctx)
+				if err != nil {
+					return err
+				}
+				delete(stored.Annotations, v1alpha2.AnnotationV1alpha1)
+				return e.Update(ctx, stored, client.FieldOwner("replacing"))
+			})
 			e.lacks(t, "requestRollout", "environmentdIamRoleArn")
 			e.applied(t, apply, m)
 			e.serves(t, 2, "v1")

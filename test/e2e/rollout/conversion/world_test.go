@@ -153,7 +153,8 @@ func (w *world) migrated(ctx context.Context) error {
 func (w *world) run(ctx context.Context, log *harness.Log) error {
 	options := operator.DefaultOptions()
 	options.Passages = []string{rollout.Name}
-	options.LeaderElectionNamespace, options.LeaderElectionLeaseDuration = "fairlead-system", wait.Deadline()/6
+	// It is released by whoever leaves. A leader that is starved for two thirds of it would end.
+	options.LeaderElectionNamespace, options.LeaderElectionLeaseDuration = "fairlead-system", wait.Deadline()/3
 	options.HealthProbeBindAddress, options.MetricsBindAddress = "0", "0"
 	options.Rollout.URL, options.Rollout.Timeout = w.fleet.URL(), time.Hour
 	return operator.Run(ctx, w.config, options, operator.NewLogger(log, "text", "info"))
