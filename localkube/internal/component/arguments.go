@@ -117,6 +117,8 @@ func controllerManagerArguments(dir clusterdir.Dir, profile clusterdir.Profile) 
 		"--cluster-signing-cert-file="+dir.PKI(pki.CA+".crt"),
 		"--cluster-signing-key-file="+dir.PKI(pki.CA+".key"),
 	)
+	// A machine that stalls would have the nodes lost, and their pods never become ready again.
+	args = append(args, "--node-monitor-grace-period=1h")
 	if profile == clusterdir.Hub {
 		args = append(args, "--controllers="+strings.Join(hubControllers, ","))
 	}

@@ -4,8 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
 
 	"github.com/fairlead/fairlead/localkube/internal/clusterdir"
 )
@@ -65,6 +68,7 @@ func TestEndLeftovers(t *testing.T) {
 // A supervisor that had to be ended does not write that it was asked to.
 func TestStopIsRecorded(t *testing.T) {
 	dir := newDir(t)
+	t.Chdir(string(dir)) // as the client does, and back when the test ends
 	ended := clusterdir.Record{Name: Self, PID: 1, State: clusterdir.Running}
 	dead := clusterdir.Record{Name: "etcd", State: clusterdir.Dead, Detail: "killed"}
 	if err := dir.SaveRecords([]clusterdir.Record{ended, dead}); err != nil {
@@ -140,5 +144,13 @@ func follower(t *testing.T, dir clusterdir.Dir) clusterdir.Record {
 		_ = cmd.Wait()
 	})
 	pid := int32(cmd.Process.Pid)
+	waitUntil(t, "its arguments can be read", func() bool {
+		running, err := process.NewProcess(pid)
+		if err != nil {
+			return false
+		}
+		args, err := running.CmdlineSlice()
+		return err == nil && slices.Contains(args, log)
+	})
 	return clusterdir.Record{Name: "etcd", PID: pid, Created: createdAt(pid), State: clusterdir.Running}
 }

@@ -10,7 +10,8 @@ import (
 )
 
 func TestKeepOrChoose(t *testing.T) {
-	const occupied, a, b, c = firstPort, firstPort + 1, firstPort + 2, firstPort + 3
+	const occupied = firstPort
+	const a, b, c = lastPort, lastPort + 1, lastPort + 2 // of which none is chosen by chance
 	free := func(port int) bool { return port != occupied }
 	const chosen = -1 // any other than before, in range and free
 	tests := map[string]struct {

@@ -30,8 +30,8 @@ type child struct {
 	mu       sync.Mutex
 	record   clusterdir.Record
 	cmd      *exec.Cmd
-	lifeline *os.File // its stdin: closed when we are gone, whatever took us
-	ended    chan struct{}
+	lifeline *os.File      // its stdin: closed when we are gone, whatever took us
+	ended    chan struct{} // closed when the process has ended and onChange has returned
 	stopping bool
 	onChange func()
 }
@@ -120,16 +120,20 @@ func (c *child) wait(cmd *exec.Cmd, lifeline *os.File, ended chan struct{}) {
 		c.record.State, c.record.Detail = clusterdir.Stopped, ""
 	}
 	c.mu.Unlock()
-	close(ended)
 	c.onChange()
+	close(ended)
 }
 
-// stop asks the process to end, and insists when it does not within the grace.
+// stop asks the process to end, and insists when it does not within the grace. When it returns, the end is recorded.
 func (c *child) stop(grace time.Duration) {
 	c.mu.Lock()
 	if c.record.State != clusterdir.Running {
 		c.record.State, c.record.Detail = clusterdir.Stopped, ""
+		ended := c.ended
 		c.mu.Unlock()
+		if ended != nil {
+			<-ended // The end may be being recorded.
+		}
 		return
 	}
 	c.stopping = true

@@ -88,6 +88,39 @@ func TestChildThatIsStopped(t *testing.T) {
 }
 
 // A process learns from its standard input that the supervisor is gone.
+// What records the end of a process has done so when the process counts as stopped: the directory may be deleted then.
+func TestEndIsRecordedBeforeStopReturns(t *testing.T) {
+	for name, end := range map[string]func(*child){
+		"stopped": func(*child) {},
+		"ended a moment before": func(c *child) {
+			kill(t, c.Record().PID, syscall.SIGKILL)
+			waitUntil(t, "it has ended", func() bool { return isDown(c) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stopped := make(chan struct{})
+			var c *child
+			c = newChild(spec{name: "test", path: "/bin/sh", args: []string{"-c", "exec sleep 60"}, log: filepath.Join(t.TempDir(), "test.log")}, func() {
+				if c.alive() {
+					return
+				}
+				select {
+				case <-stopped:
+					t.Error("stop has returned, and the end is not recorded")
+				case <-time.After(100 * time.Millisecond): // as long as a disk may take
+				}
+			})
+			if err := c.start(); err != nil {
+				t.Fatal(err)
+			}
+			end(c)
+			c.stop(time.Minute)
+			close(stopped)
+			<-c.whenEnded()
+		})
+	}
+}
+
 func TestLifeline(t *testing.T) {
 	c, _ := startChild(t, "cat; exit 5")
 	closed := time.Now()

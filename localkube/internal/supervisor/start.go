@@ -95,11 +95,13 @@ func (s *Supervisor) untilServed(profile clusterdir.Profile) []condition {
 
 // untilUsable has the cluster do what it is for.
 func untilUsable(settings clusterdir.Settings) []condition {
+	account := condition{"namespaces to get their service account", defaultServiceAccount}
 	if settings.Profile == clusterdir.Hub {
-		return []condition{{"namespaces to get their service account", defaultServiceAccount}}
+		return []condition{account}
 	}
 	name := fmt.Sprintf("%s-%x", probeLabel, time.Now().UnixNano())
 	return []condition{
+		account,
 		{"the nodes", func(ctx context.Context, client kubernetes.Interface) error {
 			return ensureNodes(ctx, client, settings.Nodes)
 		}},

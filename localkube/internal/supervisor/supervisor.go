@@ -193,9 +193,14 @@ func (s *Supervisor) listen(ctx context.Context) (stop func(), err error) {
 	}, nil
 }
 
-// endWith ends the cluster when the process that it was started for is gone.
+// endWith ends the cluster when the process that it was started for is gone. One look that fails, or that was held up between two
+// clocks, is not enough.
 func (s *Supervisor) endWith(ctx context.Context, pid int32) {
-	for born := createdAt(pid); sameBirth(createdAt(pid), born); {
+	born := createdAt(pid)
+	for gone := 0; gone < 3; {
+		if gone++; sameBirth(createdAt(pid), born) {
+			gone = 0
+		}
 		select {
 		case <-ctx.Done():
 			return
