@@ -183,7 +183,7 @@ func TestFirstLook(t *testing.T) {
 
 // TestStillWrites: that the other controller has stopped is decided by its objects as they are now.
 func TestStillWrites(t *testing.T) {
-	writes := foreign.Observed{Objects: []foreign.Object{{Kind: "Istio", Name: "default", Manager: "sail-operator", Wrote: time.Now()}}}
+	writes := foreign.Observed{Objects: []foreign.Object{{Kind: "Istio", Name: "default", Manager: "sail-operator", Wrote: time.Now().Add(time.Hour)}}}
 	revision := &scriptedObserver{full: runs, short: runs}
 	h := holdsOf(map[string]*scriptedObserver{"revision": revision}, "revision")
 	h.looks(t, 0)

@@ -32,10 +32,9 @@ func TestKilledProcessesAreNamedAndHealed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer threeNodes(t, dir)
-			client := clientOf(t, configOf(t, dir))
 			before, _ := statusOf(t, dir)
 			note := cluster.Name(t)
-			createConfigMap(t, client, metav1.NamespaceDefault, configMap(note))
+			createConfigMap(t, clientOf(t, configOf(t, dir)), metav1.NamespaceDefault, configMap(note))
 			for _, victim := range victims {
 				kill(t, before.component(t, victim).PID, syscall.SIGKILL)
 			}
@@ -57,6 +56,7 @@ func TestKilledProcessesAreNamedAndHealed(t *testing.T) {
 			if now := configOf(t, dir).Host; now != server && !listens(server) {
 				t.Errorf("the API server moved from %s to %s", server, now)
 			}
+			client := clientOf(t, configOf(t, dir)) // of the API server where it is now
 			isKept(t, client, metav1.NamespaceDefault, note)
 			createDeployment(t, client, metav1.NamespaceDefault, deployment(note, 2, nil))
 			awaitReady(t, client, metav1.NamespaceDefault, note)

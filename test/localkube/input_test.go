@@ -3,8 +3,8 @@
 package localkube_test
 
 import (
-	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -165,26 +165,16 @@ func TestMissingTools(t *testing.T) {
 	})
 }
 
+// copyBinary has another process write the copy: a program cannot be run while it is open for writing, and a command that a
+// parallel test starts has the files of this process open, too, until it has become that command.
 func copyBinary(t *testing.T, to string) {
 	t.Helper()
 	path, err := cluster.Binary("localkube")
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer from.Close()
-	file, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o700)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(file, from); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
+	if output, err := exec.Command("cp", path, to).CombinedOutput(); err != nil {
+		t.Fatalf("copy %s: %v: %s", path, err, output)
 	}
 }
 

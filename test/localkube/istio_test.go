@@ -3,6 +3,7 @@
 package localkube_test
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -135,10 +136,17 @@ func TestIstiod(t *testing.T) {
 		before, _ := statusOf(t, c.Dir)
 		kill(t, before.component(t, "istiod-a").PID, syscall.SIGKILL)
 		saysWhoDied(t, c.Dir, before, []string{"istiod-a"})
-		_, err := client.CoreV1().Pods("of-a").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "lost"}, Spec: podSpec()}, metav1.CreateOptions{})
-		if err == nil || !strings.Contains(err.Error(), "does not answer") {
-			t.Errorf("a pod without its injector: %v, want it refused", err)
-		}
+		// At first the API server may try a connection that it has kept, of which it has not heard yet that it is cut.
+		eventually(t, "a pod without its injector is refused by the proxy", func() error {
+			_, err := client.CoreV1().Pods("of-a").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "lost"}, Spec: podSpec()}, metav1.CreateOptions{})
+			if err == nil {
+				return wait.Permanent(errors.New("it is accepted"))
+			}
+			if !strings.Contains(err.Error(), "does not answer") {
+				return err
+			}
+			return nil
+		})
 		getsSidecar(t, client, "of-b", "unmoved", "b")
 
 		if r := up(t, c.Dir); !strings.Contains(r.stdout, "istiod-a started again (it was killed by signal 9 (killed))") {
@@ -155,6 +163,7 @@ func TestIstiod(t *testing.T) {
 		succeed(t, "down", "--dir", c.Dir)
 		noProcesses(t, c.Dir)
 		up(t, c.Dir)
+		client := clientOf(t, configOf(t, c.Dir)) // of the API server where it is now
 		if r := istiod("b", "--wait", wait.Deadline().String()); r.code != 0 {
 			t.Fatalf("istiod --wait: %s", r)
 		}
@@ -171,6 +180,17 @@ type mesh struct {
 // getsSidecar checks pods that a Deployment makes.
 func getsSidecar(t *testing.T, client kubernetes.Interface, namespace, name, revision string) {
 	t.Helper()
+	// The API server hears of a webhook a moment after it is there, and of what istiod writes into it.
+	eventually(t, "pods of namespace "+namespace+" are injected", func() error {
+		pod, err := dryRunPod(t, client, namespace)
+		if err != nil {
+			return err
+		}
+		if !hasProxy(pod) {
+			return errors.New("a pod has no container istio-proxy")
+		}
+		return nil
+	})
 	createDeployment(t, client, namespace, deployment(name, 1, nil))
 	awaitReady(t, client, namespace, name)
 	pod, err := onlyPod(t, client, namespace, name)
@@ -180,7 +200,7 @@ func getsSidecar(t *testing.T, client kubernetes.Interface, namespace, name, rev
 	if got := pod.Annotations["istio.io/rev"]; got != revision {
 		t.Errorf("annotation istio.io/rev of %s/%s is %q, want %q", namespace, pod.Name, got, revision)
 	}
-	if !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == "istio-proxy" }) {
+	if !hasProxy(pod) {
 		t.Errorf("pod %s/%s has no container istio-proxy", namespace, pod.Name)
 	}
 	if pod.Status.Phase != corev1.PodRunning || len(pod.Status.ContainerStatuses) != 2 {
@@ -191,6 +211,10 @@ func getsSidecar(t *testing.T, client kubernetes.Interface, namespace, name, rev
 			t.Errorf("container %s of %s/%s is %+v", s.Name, namespace, pod.Name, s)
 		}
 	}
+}
+
+func hasProxy(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == "istio-proxy" })
 }
 
 func loadChart(t *testing.T, dir string) helm.Charter {

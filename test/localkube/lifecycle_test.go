@@ -70,8 +70,7 @@ func TestLifecycle(t *testing.T) {
 			t.Errorf("it runs on %s, which is taken", host)
 		}
 	})
-	client := clientOf(t, configOf(t, dir))
-	createConfigMap(t, client, metav1.NamespaceDefault, configMap("note"))
+	createConfigMap(t, clientOf(t, configOf(t, dir)), metav1.NamespaceDefault, configMap("note"))
 	first := config()
 
 	t.Run("up on a running one says so", func(t *testing.T) {
@@ -142,7 +141,7 @@ func TestLifecycle(t *testing.T) {
 		if config() != first && !listens(before.Host) {
 			t.Error("the kubeconfig has changed, so that copies of it are stale")
 		}
-		isKept(t, client, metav1.NamespaceDefault, "note")
+		isKept(t, clientOf(t, configOf(t, dir)), metav1.NamespaceDefault, "note")
 		s, _ := statusOf(t, dir)
 		if len(s.Serves) != 1 || s.Serves[0].Service != "hook" || s.Serves[0].To != "127.0.0.1:9443" {
 			t.Errorf("served is %+v, want what was before", s.Serves)
@@ -184,11 +183,12 @@ func TestLifecycle(t *testing.T) {
 				t.Errorf("the terminal does not show %q:\n%q", want, shown)
 			}
 		}
-		isKept(t, client, metav1.NamespaceDefault, "note")
+		isKept(t, clientOf(t, configOf(t, dir)), metav1.NamespaceDefault, "note")
 	})
 
 	t.Run("what cannot be read of its processes is no hindrance", func(t *testing.T) {
 		succeed(t, "down", "--dir", dir)
+		noProcesses(t, dir) // none that still writes there itself
 		write(t, filepath.Join(dir, "processes.json"), "{")
 		succeed(t, "down", "--dir", dir)
 	})

@@ -15,7 +15,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -65,7 +67,8 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), wait.Deadline())
+	// Later than localkube itself gives up, which says what it has waited for.
+	ctx, cancel := context.WithTimeout(context.Background(), 5*wait.Deadline())
 	t.Cleanup(cancel)
 	return exec.CommandContext(ctx, binary, args...)
 }
@@ -96,7 +99,10 @@ func newDir(t testing.TB) string {
 // up starts what is in the directory; what a killed test binary leaves ends with it.
 func up(t testing.TB, dir string, args ...string) result {
 	t.Helper()
-	return succeed(t, upArgs(dir, args...)...)
+	began := time.Now()
+	r := succeed(t, upArgs(dir, args...)...)
+	wait.ClusterStarted(time.Since(began))
+	return r
 }
 
 func upArgs(dir string, args ...string) []string {
@@ -179,6 +185,16 @@ func eventually(t testing.TB, what string, condition func() error) {
 	if err := wait.Try(context.Background(), func(context.Context) error { return condition() }); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
+}
+
+// awaitServiceAccount waits for what Kubernetes makes in every namespace, a moment after the namespace: without it no pod is
+// accepted.
+func awaitServiceAccount(t testing.TB, client kubernetes.Interface, namespace string) {
+	t.Helper()
+	eventually(t, "namespace "+namespace+" gets its service account", func() error {
+		_, err := client.CoreV1().ServiceAccounts(namespace).Get(context.Background(), "default", metav1.GetOptions{})
+		return err
+	})
 }
 
 // background is for cleaning up: the test's own context has ended by then.

@@ -29,6 +29,7 @@ func TestPodBehaviour(t *testing.T) {
 	t.Parallel()
 	c := cluster.Shared(t)
 	w := podWorld{Cluster: c, client: clientOf(t, c.Config()), namespace: c.Namespace(t)}
+	awaitServiceAccount(t, w.client, w.namespace)
 	watched, err := client.NewWithWatch(c.Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -134,8 +135,11 @@ func neverReady(t *testing.T, w podWorld) {
 	}
 	eventually(t, "its Deployment says so", func() error {
 		d, err := w.client.AppsV1().Deployments(w.namespace).Get(t.Context(), "never", metav1.GetOptions{})
-		if err != nil || d.Status.UnavailableReplicas != 1 {
-			return fmt.Errorf("Deployment is %+v: %w", d.Status, err)
+		if err != nil {
+			return err
+		}
+		if d.Status.UnavailableReplicas != 1 {
+			return fmt.Errorf("Deployment is %+v", d.Status)
 		}
 		return nil
 	})
@@ -189,6 +193,16 @@ func crashBeforeReady(t *testing.T, w podWorld) {
 	w.neverBefore(t, "fall", cluster.CrashAfter, "crashed", hasCrashed)
 	// Crashed before it was ready, it stays so.
 	w.release(t, "fall", cluster.ReadyAfter)
+	eventually(t, "it is released", func() error {
+		pod, err := onlyPod(t, w.client, w.namespace, "fall")
+		if err != nil {
+			return err
+		}
+		if value := pod.Annotations[cluster.ReadyAfter]; value == cluster.Held {
+			return errors.New("it is held")
+		}
+		return nil
+	})
 	w.othersAreServed(t, "fall")
 	for _, event := range w.history.Events(t) {
 		if event.Object.Labels["app"] == "fall" && isReady(event.Object) {
@@ -322,6 +336,7 @@ func TestPodAnnotationsAreChecked(t *testing.T) {
 	t.Parallel()
 	c := cluster.Shared(t)
 	client, namespace := clientOf(t, c.Config()), c.Namespace(t)
+	awaitServiceAccount(t, client, namespace)
 	for name, test := range map[string]struct{ annotation, value, refused string }{
 		"a duration":                {annotation: cluster.ReadyAfter, value: "10s"},
 		"a long duration":           {annotation: cluster.ReadyAfter, value: "1h30m"},

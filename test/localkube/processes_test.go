@@ -72,10 +72,13 @@ func kill(t testing.TB, pid int, signal syscall.Signal) {
 	}
 }
 
-// bystander is a process that has nothing to do with localkube.
+// bystander is a process that has nothing to do with localkube, and lives until the test ends it.
 func bystander(t testing.TB) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("sleep", "600")
+	cmd := exec.Command("cat")
+	if _, err := cmd.StdinPipe(); err != nil { // which nobody writes to or closes
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +89,11 @@ func bystander(t testing.TB) *exec.Cmd {
 	return cmd
 }
 
-func lives(cmd *exec.Cmd) bool { return cmd.Process.Signal(syscall.Signal(0)) == nil }
+// lives tells whether a process has not ended. One that has, and that nobody has waited for, has no arguments any more.
+func lives(cmd *exec.Cmd) bool {
+	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
+	return err == nil && len(args) > 0
+}
 
 // socket of a process, as the kernel tells it.
 type socket struct {

@@ -146,10 +146,7 @@ func tokensAndRights(t *testing.T, dir string) {
 	client := clientOf(t, admin)
 	namespace := cluster.Name(t)
 	createNamespace(t, client, namespace, nil)
-	eventually(t, "the namespace gets its service account", func() error {
-		_, err := client.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
-		return err
-	})
+	awaitServiceAccount(t, client, namespace)
 	token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -290,10 +287,11 @@ func clusterAdmission(t *testing.T, dir string) {
 	namespace := namespaceWithQuota(t, client)
 	eventually(t, "the quota counts", func() error {
 		if _, err := dryRunPod(t, client, namespace); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "quota") {
-			return fmt.Errorf("a pod past the quota: %w", err)
+			return fmt.Errorf("a pod past the quota: %v, want it refused", err)
 		}
 		return nil
 	})
+	awaitServiceAccount(t, client, metav1.NamespaceDefault)
 	pod, err := dryRunPod(t, client, metav1.NamespaceDefault)
 	if err != nil || pod.Spec.ServiceAccountName != "default" {
 		t.Errorf("pod has service account %q, %v, want default", pod.Spec.ServiceAccountName, err)

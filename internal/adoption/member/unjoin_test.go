@@ -3,7 +3,6 @@ package member
 import (
 	"context"
 	"errors"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -51,9 +50,8 @@ func leftovers(t *testing.T, hub *adoptiontest.API) []string {
 
 // Nothing is left on the hub, and the command names all that it could not delete in the cluster.
 func TestUnjoin(t *testing.T) {
-	silent := httptest.NewServer(nil)
-	silent.Close()
-	cluster, secret, namespace := joinedAsWest(silent.URL, nil)
+	const silent = "http://127.0.0.1:1" // a port that is given to no listener
+	cluster, secret, namespace := joinedAsWest(silent, nil)
 	for name, c := range map[string]struct {
 		options UnjoinOptions
 		removed []client.Object
@@ -69,7 +67,7 @@ func TestUnjoin(t *testing.T) {
 		"again, after it was interrupted when its namespace was deleted": {removed: []client.Object{cluster, namespace}, left: accountLeft},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub := hubOfWest(t, silent.URL)
+			hub := hubOfWest(t, silent)
 			for _, object := range c.removed {
 				remove(t, hub, object.DeepCopyObject().(client.Object))
 			}

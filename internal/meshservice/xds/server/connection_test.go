@@ -150,7 +150,8 @@ func TestNeverAcknowledges(t *testing.T) {
 		for _, id := range []model.ProxyID{cart, mute, deaf} {
 			store.Set(id, config(0, names...))
 		}
-		address := serve(t, Options{Store: store}, nil)
+		// However long this takes, nobody is cut off for not reading.
+		address := serve(t, Options{Store: store, Limits: Limits{SendTimeout: hour}}, nil)
 		proxyOf(t, address, delta)
 		silent := connect(t, dial(t, address, nil), mute.String(), delta)
 		silent.mu.Lock()

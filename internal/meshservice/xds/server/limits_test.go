@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +58,8 @@ func TestSilentConnections(t *testing.T) {
 	before := measured(t, rejectedMetric, string(causePending))
 	store := NewStoreWithTiming(brisk())
 	store.Set(cart, config(1, "a"))
-	address := serve(t, Options{Store: store, Limits: Limits{Pending: limit}}, nil)
+	// None is closed for its time, which is another cause.
+	address := serve(t, Options{Store: store, Limits: Limits{Pending: limit}, FirstRequestTimeout: wait.Deadline()}, nil)
 	early := proxyOf(t, address, false)
 	eventually(t, "the first has all", func() bool { return early.knows(resource.Route) == "a" })
 	open := silent(t, address, all)
@@ -72,44 +75,75 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// A connection on which nobody is identified ends, although it is a good one in all else.
+// A connection on which nobody is identified ends, although it is a good one in all else. In a bubble of its own the clock stands
+// still while anybody works, so that it is open before its time is over.
 func TestUnidentifiedConnectionEnds(t *testing.T) {
-	raw, err := net.Dial("tcp", serve(t, Options{Store: NewStore(), FirstRequestTimeout: time.Second}, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	_ = raw.SetDeadline(time.Now().Add(wait.Deadline()))
-	if _, err := io.WriteString(raw, http2.ClientPreface); err != nil {
-		t.Fatal(err)
-	}
-	framer := http2.NewFramer(raw, raw)
-	if err := framer.WriteSettings(); err != nil {
-		t.Fatal(err)
-	}
-	accepted := false
+	synctest.Test(t, func(t *testing.T) {
+		raw, accepting := net.Pipe()
+		listener := &life{Listener: nowhere{}, connections: make(chan net.Conn, 1), over: make(chan struct{})}
+		listener.connections <- accepting
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- NewServer(Options{Store: NewStore(), Identify: Insecure, Namespaced: true}).Serve(ctx, listener, insecure.NewCredentials())
+		}()
+		defer func() {
+			_ = raw.Close()
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}()
+		if !isAccepted(t, raw) {
+			t.Error("it was closed before it was open")
+		}
+	})
+}
+
+// nowhere is the address of what listens to nothing but connections in memory.
+type nowhere struct{ net.Listener }
+
+func (nowhere) Addr() net.Addr { return &net.TCPAddr{} }
+
+// isAccepted reads until the server closes the connection, and tells whether the server had accepted the client's settings by then.
+func isAccepted(t *testing.T, raw net.Conn) (accepted bool) {
+	t.Helper()
+	_ = raw.SetReadDeadline(time.Now().Add(hour))
+	framer := http2.NewFramer(raw, bufio.NewReader(raw))
+	// In memory, whoever writes waits for the one that reads.
+	answers := make(chan func() error, 100)
+	defer close(answers)
+	go func() {
+		if _, err := io.WriteString(raw, http2.ClientPreface); err != nil {
+			return
+		}
+		for err := framer.WriteSettings(); err == nil; {
+			answer, more := <-answers
+			if !more {
+				return
+			}
+			err = answer()
+		}
+	}()
 	for {
 		frame, err := framer.ReadFrame()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatal("it stays open")
 		}
 		if err != nil {
-			break
+			return accepted
 		}
 		switch frame := frame.(type) {
 		case *http2.SettingsFrame:
 			accepted = accepted || frame.IsAck()
 			if !frame.IsAck() {
-				_ = framer.WriteSettingsAck()
+				answers <- framer.WriteSettingsAck
 			}
 		case *http2.PingFrame:
-			if !frame.IsAck() {
-				_ = framer.WritePing(true, frame.Data)
+			if data := frame.Data; !frame.IsAck() {
+				answers <- func() error { return framer.WritePing(true, data) }
 			}
 		}
-	}
-	if !accepted {
-		t.Error("it was closed before it was open")
 	}
 }
 

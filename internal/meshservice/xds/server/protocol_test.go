@@ -163,7 +163,10 @@ func TestOnlyWhatHasChanged(t *testing.T) {
 		store := NewStoreWithTiming(brisk())
 		store.Set(cart, first)
 		m := proxyOf(t, serve(t, Options{Store: store}, nil), delta)
-		eventually(t, "the proxy has its first configuration", func() bool { return store.Connection(cart).Current })
+		// A proxy is current before it has asked for the routes of its listeners.
+		eventually(t, "the proxy has its first configuration", func() bool {
+			return m.knows(resource.Endpoint) == "a b c" && m.knows(resource.Route) == "a b c" && store.Connection(cart).Current
+		})
 		before := len(m.history())
 		store.Set(cart, resource.NewConfig(all))
 		eventually(t, "something comes", func() bool { return len(m.history()) > before })
