@@ -87,6 +87,7 @@ func deleteCluster(ctx context.Context, hub client.Client, c *clusterv1alpha1.Cl
 	if err := hub.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Cluster %s: %w", c.Name, err)
 	}
+	left := 0 // as far as known
 	for {
 		err := hub.Get(ctx, client.ObjectKeyFromObject(c), c)
 		if apierrors.IsNotFound(err) {
@@ -96,12 +97,18 @@ func deleteCluster(ctx context.Context, hub client.Client, c *clusterv1alpha1.Cl
 		if err == nil {
 			err = hub.List(ctx, &works, client.InNamespace(model.ExecutionNamespace(c.Name)))
 		}
-		if err == nil && how.Progress != nil {
-			how.Progress(len(works.Items))
+		if err == nil {
+			left = len(works.Items)
+			if how.Progress != nil {
+				how.Progress(left)
+			}
+		}
+		if ctx.Err() != nil {
+			err = nil // It ended a request; what it waited for is what matters.
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(unjoinError(c, len(works.Items)), err)
+			return errors.Join(unjoinError(c, left), err)
 		case <-time.After(500 * time.Millisecond):
 		}
 	}

@@ -296,6 +296,30 @@ func TestUnjoinWaits(t *testing.T) {
 	}
 }
 
+// The interruption ends a request, and the answer before it counts.
+func TestUnjoinInterruptedInARequest(t *testing.T) {
+	cluster, secret, namespace := joinedAsWest("https://west", nil)
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-west", Name: "a"}}
+	hub := adoptiontest.NewAPI(t, nil, cluster, secret, namespace, work)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	lists := 0
+	hub.OnList = func(kind, _ string) error {
+		if kind != "Work" {
+			return nil
+		}
+		if lists++; lists == 1 {
+			return nil
+		}
+		interrupt()
+		return ctx.Err()
+	}
+	const want = "1 objects not yet released by the operator: see whether the operator runs, and run the command again to continue waiting"
+	if _, err := Unjoin(ctx, hub, "hub", "west", UnjoinOptions{}); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "context canceled") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A read that fails while the command waits is tried again: it says nothing about the Cluster.
 func TestUnjoinWaitsThroughErrors(t *testing.T) {
 	cluster, secret, namespace := joinedAsWest("https://west", nil)
