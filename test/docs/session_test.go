@@ -2,8 +2,11 @@ package docs
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -51,8 +54,10 @@ func startSession(t testing.TB, all ...*pages.Page) *session {
 		addresses = append(addresses, addressPattern.FindAllString(strings.Join(page.Lines, "\n"), -1)...)
 	}
 	slices.Sort(addresses)
+	taken := map[string]bool{}
 	for _, address := range slices.Compact(addresses) {
-		free := freeAddress(t)
+		free := freeAddress(t, taken)
+		taken[free] = true
 		there, back = append(there, address, free), append(back, free, address)
 	}
 	bin := filepath.Join(scratch, "path")
@@ -66,7 +71,9 @@ func startSession(t testing.TB, all ...*pages.Page) *session {
 
 	shell := exec.Command("bash", "--noprofile", "--norc")
 	shell.Dir = root
-	shell.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KUBECONFIG=", "TERM=dumb")
+	shell.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KUBECONFIG=", "TERM=dumb",
+		// What kubectl remembers of another cluster, which had the same port some hours ago, is not true of these.
+		"KUBECACHEDIR="+filepath.Join(scratch, "kubecache"))
 	s := &session{t: t, lines: make(chan string, 1<<16), here: strings.NewReplacer(there...), page: strings.NewReplacer(back...)}
 	stdin, err := shell.StdinPipe()
 	if err != nil {
@@ -104,23 +111,54 @@ func startSession(t testing.TB, all ...*pages.Page) *session {
 	return s
 }
 
-func freeAddress(t testing.TB) string {
+// freeAddress is one that nobody listens at, and that nobody gets by chance before a command of the page listens there: below
+// the ports from which localkube chooses, and from which systems take those of outgoing connections.
+func freeAddress(t testing.TB, taken map[string]bool) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, last = 10_000, 20_000
+	for range 200 {
+		address := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first))
+		if taken[address] {
+			continue
+		}
+		if listener, err := net.Listen("tcp", address); err == nil {
+			_ = listener.Close()
+			return address
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Fatalf("no port between %d and %d is free", first, last)
+	return ""
 }
 
 // notice is what the shell says of a job that was ended.
 var notice = regexp.MustCompile(`^(bash: line \d+: +\d+|\[\d+\][+-]?) +(Terminated|Killed|Done|Exit)`)
 
+// usesTypes finds the commands that use types of the API server at once, whatever it is that has installed them.
+var usesTypes = regexp.MustCompile(`^(kubectl|east|west) (apply|create) -f |^bin/fairlead (join|adopt) `)
+
+// awaitTypes waits until kubectl is told of all types that have been installed. The API server lists a new type a moment after
+// it is there, and whoever types a command takes longer than that.
+func (s *session) awaitTypes(kubectl string) {
+	s.t.Helper()
+	wait.Until(s.t, func(context.Context) error {
+		listed := s.run(pages.Command{Text: kubectl + " api-resources --output name"})
+		for _, crd := range s.run(pages.Command{Text: kubectl + " get crds --output name"}) {
+			if _, name, isCRD := strings.Cut(crd, "/"); isCRD && !slices.Contains(listed, name) {
+				return fmt.Errorf("%s is not listed", name)
+			}
+		}
+		return nil
+	})
+}
+
 // run types a command and returns what it prints. A command in the background is given the time to print as many lines as
 // the page shows.
 func (s *session) run(c pages.Command) []string {
 	s.t.Helper()
+	if uses := usesTypes.FindStringSubmatch(c.Text); uses != nil {
+		s.awaitTypes(cmp.Or(uses[1], "kubectl"))
+	}
+	began := time.Now()
 	text := c.Text
 	if c.Confirmed {
 		text += " --yes"
@@ -142,6 +180,9 @@ func (s *session) run(c pages.Command) []string {
 		case <-deadline:
 			s.t.Fatalf("has not ended: %s\n%s", c.Text, strings.Join(printed, "\n"))
 		}
+	}
+	if strings.HasPrefix(c.Text, "bin/localkube up ") {
+		wait.ClusterStarted(time.Since(began))
 	}
 	return printed
 }
