@@ -2,7 +2,8 @@
 // waited is red on every machine.
 //
 // FAIRLEAD_LATENCY=2s has each write take up to 2 s longer, each read up to half a second, and each watch tell of events up to 2 s
-// late: each watch by another time, so that events of two kinds arrive in any order.
+// late: each watch by another time, so that events of two kinds arrive in any order. Operators call another address then: tests of the
+// connection itself, which look for it, are red.
 package latency
 
 import (
