@@ -73,8 +73,8 @@ func install(ctx context.Context, config *rest.Config) error {
 	return wait.Try(ctx, func(ctx context.Context) error {
 		for _, crd := range all {
 			for _, version := range crd.Spec.Versions {
-				if !version.Served {
-					continue
+				if !version.Storage {
+					continue // Without a webhook that converts, no other version is served.
 				}
 				list := &unstructured.UnstructuredList{}
 				list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.ListKind})
