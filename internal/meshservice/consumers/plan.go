@@ -62,8 +62,14 @@ func Decide(o Observed, now time.Time) Decision {
 		return Decision{}
 	}
 	p.update()
-	if p.revertsAtOnce() {
-		p.revertAll()
+	switch {
+	case p.revertsAtOnce():
+		p.revert(func(kumav1alpha1.MigratedConsumer) bool { return true })
+	case p.record.Revert && p.Serving && whilePaused(p) == nil:
+		// They have nobody to wait for, and would take batches of their own.
+		p.revert(func(c kumav1alpha1.MigratedConsumer) bool {
+			return c.State == kumav1alpha1.ConsumerWaiting && len(p.consumers[c.Name]) == 0
+		})
 	}
 	p.updateOutcomes()
 	plan := p.plan()
@@ -139,9 +145,13 @@ func (p *planner) revertsAtOnce() bool {
 	return p.record.Revert && p.intent != nil && p.Mesh.Mode() == kumav1alpha1.ModeDisabled && whilePaused(p) == nil
 }
 
-func (p *planner) revertAll() {
+// revert reverts consumers of the intent without a batch.
+func (p *planner) revert(selected func(kumav1alpha1.MigratedConsumer) bool) {
+	if p.intent == nil {
+		return
+	}
 	for i := range p.record.Consumers {
-		if c := &p.record.Consumers[i]; p.intent.includes(c.Name) {
+		if c := &p.record.Consumers[i]; p.intent.includes(c.Name) && selected(*c) {
 			c.Switched = false
 			setState(c, kumav1alpha1.ConsumerReverted, p.now)
 		}

@@ -130,9 +130,14 @@ const (
 	// maxAbsent is how many workloads without a proxy stay in the record: one that is scaled to zero, or whose only pod is
 	// replaced, is still switched when it is back.
 	maxAbsent = 10_000
-	// maxEnded is how many bare pods and Jobs do, which rarely return under the same name.
+	// maxEnded is how many others do, such as bare pods and Jobs, which rarely return under the same name.
 	maxEnded = 100
 )
+
+// returningKinds are those whose objects return under their names.
+var returningKinds = map[string]bool{
+	"CronJob": true, "DaemonSet": true, "Deployment": true, "ReplicaSet": true, "Rollout": true, "StatefulSet": true, kumav1alpha1.DataplaneKind: true,
+}
 
 // prune drops absent consumers from the record, except failed ones.
 func prune(record *kumav1alpha1.MeshMigration, exists func(string) bool) {
@@ -142,11 +147,10 @@ func prune(record *kumav1alpha1.MeshMigration, exists func(string) bool) {
 			return false
 		}
 		if c.State == kumav1alpha1.ConsumerSwitched {
-			switch ObjectOf(c.Name).Kind {
-			case "Pod", "Job":
-				ended = append(ended, c)
-			default:
+			if returningKinds[ObjectOf(c.Name).Kind] {
 				absent = append(absent, c)
+			} else {
+				ended = append(ended, c)
 			}
 		}
 		return c.State == kumav1alpha1.ConsumerWaiting && !c.Switched

@@ -267,6 +267,9 @@ func TestPrune(t *testing.T) {
 			Name: name, State: state, Switched: state != kumav1alpha1.ConsumerWaiting, Since: metav1.NewTime(epoch.Add(time.Duration(minute) * time.Minute)),
 		})
 	}
+	for i := range podsAndJobs + 1 {
+		add(fmt.Sprintf("shop/TaskRun/run-%03d", i), kumav1alpha1.ConsumerSwitched, i-1000)
+	}
 	add("shop/Deployment/here", kumav1alpha1.ConsumerSwitched, 0)
 	add("shop/Deployment/failed", kumav1alpha1.ConsumerFailed, 0)
 	add("shop/Deployment/never", kumav1alpha1.ConsumerWaiting, 0)
@@ -287,6 +290,7 @@ func TestPrune(t *testing.T) {
 	for name, want := range map[string]bool{
 		"shop/Deployment/here": true, "shop/Deployment/failed": true, "shop/Deployment/never": false,
 		"shop/Deployment/gone-00000": false, "shop/Deployment/gone-00001": true, "shop/Pod/debug-000": false, "shop/Pod/debug-001": true,
+		"shop/TaskRun/run-000": false, "shop/TaskRun/run-100": false,
 	} {
 		if left[name] != want {
 			t.Errorf("%s is left: %t, want %t", name, left[name], want)
@@ -384,5 +388,49 @@ func TestFewProxiesAreWatched(t *testing.T) {
 	slices.Sort(watched)
 	if diff := cmp.Diff([]string{"c-00-0", "c-01-0", "c-40-0"}, watched); diff != "" {
 		t.Errorf("others are watched:\n%s", diff)
+	}
+}
+
+// Consumers without a proxy are reverted at once: they take no batches from those that run.
+func TestAbsentConsumersTakeNoBatchOfARevert(t *testing.T) {
+	for name, c := range map[string]struct {
+		paused bool
+		want   map[string]kumav1alpha1.ConsumerState
+	}{
+		"running": {false, map[string]kumav1alpha1.ConsumerState{
+			"shop/Deployment/a": kumav1alpha1.ConsumerReverting, "shop/Deployment/gone": kumav1alpha1.ConsumerReverted, "shop/TaskRun/once": kumav1alpha1.ConsumerReverted,
+		}},
+		"paused": {true, map[string]kumav1alpha1.ConsumerState{
+			"shop/Deployment/a": kumav1alpha1.ConsumerWaiting, "shop/Deployment/gone": kumav1alpha1.ConsumerWaiting, "shop/TaskRun/once": kumav1alpha1.ConsumerWaiting,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.start("a", "a-0")
+			w.asks(0, Intent{ID: "one"})
+			w.run()
+			o := w.observe()
+			o.Mesh = o.Mesh.DeepCopy()
+			text, err := Intent{ID: "two", Revert: true, BatchSize: 1}.Annotation()
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Mesh.Annotations = map[string]string{kumav1alpha1.AnnotationMigrate: text}
+			if c.paused {
+				o.Mesh.Annotations[fairlead.AnnotationPaused] = "true"
+			}
+			for _, absent := range []string{"shop/Deployment/gone", "shop/TaskRun/once"} {
+				o.Mesh.Status.Migration.Consumers = append(o.Mesh.Status.Migration.Consumers, kumav1alpha1.MigratedConsumer{
+					Name: absent, Switched: true, State: kumav1alpha1.ConsumerSwitched, Since: metav1.NewTime(w.now),
+				})
+			}
+			got := map[string]kumav1alpha1.ConsumerState{}
+			for _, consumer := range Decide(o, w.now).Record.Consumers {
+				got[consumer.Name] = consumer.State
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
