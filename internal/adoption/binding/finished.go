@@ -20,7 +20,7 @@ func recordFinished(work *workv1alpha1.Work, b *model.Binding, version, cluster 
 	}
 	for _, item := range b.Status.AggregatedStatus {
 		hasFinished := item.Status != nil && manifest.HasFinished(m, item.Status.Raw)
-		if item.ClusterName != cluster || !item.Applied || !hasFinished && !manifest.RemovesItself(m) {
+		if item.ClusterName != cluster || !item.Applied && item.Reason != string(model.ReasonFinished) || !hasFinished && !manifest.RemovesItself(m) {
 			continue
 		}
 		kind := m.GroupVersionKind()
@@ -34,4 +34,17 @@ func recordFinished(work *workv1alpha1.Work, b *model.Binding, version, cluster 
 		metav1.SetMetaDataAnnotation(&work.ObjectMeta, model.AnnotationFinished, string(text))
 	}
 	return nil
+}
+
+// finishedBefore is the status of the object of a Work that is not reconciled yet, if it has finished for an earlier Work; nil
+// otherwise. The binding keeps it, for this Work may be deleted as well.
+func finishedBefore(work *workv1alpha1.Work) *workv1alpha1.ManifestStatus {
+	if work == nil || len(work.Spec.Workload.Manifests) == 0 {
+		return nil
+	}
+	before, m := model.FinishedBefore(work), &unstructured.Unstructured{}
+	if before == nil || m.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw) != nil || before.WrittenManifest != manifest.Digest(manifest.ForMember(m).Object) {
+		return nil
+	}
+	return before
 }

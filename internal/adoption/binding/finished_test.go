@@ -3,6 +3,7 @@ package binding
 import (
 	"context"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -98,6 +99,39 @@ func TestFinishedJobWhileTheCacheLags(t *testing.T) {
 	}
 	if model.FinishedBefore(&works.Items[0]) == nil {
 		t.Error("the new Work does not record that its Job has finished")
+	}
+}
+
+// Somebody deletes the Work of a finished Job, and the new one before it is reconciled.
+func TestFinishedJobWhoseWorkIsDeletedTwice(t *testing.T) {
+	for name, changed := range map[string]bool{"the same template": false, "a changed template": true} {
+		t.Run(name, func(t *testing.T) {
+			o := observed(t)
+			o.Template, o.Works = adoptiontest.Object(t, "Job batch/v1\nspec: {}"), nil
+			version, err := manifest.Version(o.Template)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*o.Binding.Status = workv1alpha2.ResourceBindingStatus{TemplateVersion: version, AggregatedStatus: []workv1alpha2.AggregatedStatusItem{
+				{ClusterName: "west", Applied: true, Status: &runtime.RawExtension{Raw: []byte(`{"conditions":[{"type":"Complete","status":"True"}]}`)}},
+			}}
+			first := Decide(o)
+			if model.FinishedBefore(first.Steps[0].Work) == nil {
+				t.Fatal("the first Work does not record that its Job has finished")
+			}
+			work := first.Steps[0].Work
+			if changed {
+				o.Template = adoptiontest.Object(t, "Job batch/v1\nspec: {parallelism: 2}")
+				o.Works = map[string]*workv1alpha1.Work{"west": work}
+				first = Decide(o)
+				work = first.Steps[0].Work
+			}
+			*o.Binding.Status, _ = AggregateStatus(o.Binding, map[string]*workv1alpha1.Work{"west": work}, first.Source, deletionTime.Add(time.Hour))
+			o.Works = nil
+			if again := model.FinishedBefore(Decide(o).Steps[0].Work); (again != nil) == changed {
+				t.Errorf("the second Work records %v", again)
+			}
+		})
 	}
 }
 

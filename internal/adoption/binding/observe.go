@@ -2,11 +2,14 @@ package binding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/fairlead/fairlead/api/work/v1alpha1"
@@ -64,7 +67,8 @@ func (r *reconciler) ownerOf(ctx context.Context, work *workv1alpha1.Work) (*mod
 }
 
 // refreshFinished reads the binding of a Job or Pod from the API server before a Work is created. The cache may have received that
-// somebody has deleted the Work, and not yet that its object had finished: it would run again.
+// somebody has deleted the Work, and not yet that its object had finished: it would run again. That is one read for each reconcile
+// until the Work is there.
 func (r *reconciler) refreshFinished(ctx context.Context, o *Observed) error {
 	lacksWork := slices.ContainsFunc(model.Targets(o.Binding), func(target workv1alpha2.TargetCluster) bool { return o.Works[target.Name] == nil })
 	if !manifest.RunsOnce(o.Template) || !lacksWork {
@@ -74,8 +78,10 @@ func (r *reconciler) refreshFinished(ctx context.Context, o *Observed) error {
 	if err != nil {
 		return fmt.Errorf("get the status of binding %s: %w", o.Binding.Path(), err)
 	}
-	if live != nil && live.GetUID() == o.Binding.GetUID() {
-		o.Binding = live
+	if live == nil || live.GetUID() != o.Binding.GetUID() || live.GetDeletionTimestamp() != nil {
+		kind := schema.GroupResource{Group: workv1alpha2.GroupVersion.Group, Resource: "resourcebindings"}
+		return apierrors.NewConflict(kind, o.Binding.Path(), errors.New("it has been deleted, and the cache has not received that"))
 	}
+	o.Binding = live
 	return nil
 }

@@ -69,6 +69,9 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 				reason = *untaken
 			}
 			item.Reason, item.AppliedMessage = string(reason.Code), reason.Message
+			if before := finishedBefore(work); before != nil {
+				item.Reason, item.Status, item.Health = string(model.ReasonFinished), before.Status, workv1alpha2.ResourceHealth(before.Health)
+			}
 		case condition.Status == metav1.ConditionTrue:
 			applied++
 			item.Applied = true
@@ -89,7 +92,8 @@ func AggregateStatus(binding *model.Binding, works map[string]*workv1alpha1.Work
 		tell(workv1alpha2.ConditionFullyApplied, metav1.ConditionFalse, *notScheduled)
 		return status, 0
 	}
-	isReported := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionFullyApplied) != nil
+	before := meta.FindStatusCondition(status.Conditions, workv1alpha2.ConditionFullyApplied)
+	isReported := before != nil && passage.Code(before.Reason) != model.ReasonNoCluster
 	if left := gatherInterval - now.Sub(binding.GetCreationTimestamp().Time); waiting > 0 && left > 0 && !isReported {
 		return status, left
 	}

@@ -224,7 +224,7 @@ func statusOf(item workv1alpha2.AggregatedStatusItem, held bool) (passage.State,
 		return passage.Done, passage.Because(model.ReasonApplied, "%s", item.Health)
 	case code == "":
 		return passage.Running, notReported
-	case code == model.ReasonApplying || code == model.ReasonUnreachable || code == model.ReasonBeingDeleted:
+	case code == model.ReasonApplying || code == model.ReasonFinished || code == model.ReasonUnreachable || code == model.ReasonBeingDeleted:
 		// The operator goes on by itself: a cluster that is back is written to, and an object that is gone is created again.
 		return passage.Running, passage.Because(code, "%s", message)
 	case held:

@@ -87,7 +87,7 @@ func deleteCluster(ctx context.Context, hub client.Client, c *clusterv1alpha1.Cl
 	if err := hub.Delete(ctx, c); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Cluster %s: %w", c.Name, err)
 	}
-	left := 0 // as far as known
+	left := -1 // unknown
 	for {
 		err := hub.Get(ctx, client.ObjectKeyFromObject(c), c)
 		if apierrors.IsNotFound(err) {
@@ -103,8 +103,8 @@ func deleteCluster(ctx context.Context, hub client.Client, c *clusterv1alpha1.Cl
 				how.Progress(left)
 			}
 		}
-		if ctx.Err() != nil {
-			err = nil // It ended a request; what it waited for is what matters.
+		if left >= 0 && errors.Is(err, ctx.Err()) {
+			err = nil // The time-out ended a request; what was waited for is what matters.
 		}
 		select {
 		case <-ctx.Done():
@@ -116,6 +116,9 @@ func deleteCluster(ctx context.Context, hub client.Client, c *clusterv1alpha1.Cl
 
 // unjoinError is why a cluster has not left, and what to do.
 func unjoinError(c *clusterv1alpha1.Cluster, works int) error {
+	if works < 0 {
+		return errors.New("the hub did not answer how many objects are not yet released: run the command again to continue waiting")
+	}
 	if ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
 		return fmt.Errorf("%d objects not yet released, and the cluster cannot be reached (%s): the cluster leaves when it can be reached again, or immediately and unchanged with --force",
 			works, ready.Message)

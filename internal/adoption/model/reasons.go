@@ -19,6 +19,9 @@ const (
 	ReasonApplying     passage.Code = "Applying"
 )
 
+// ReasonFinished is for a Job or Pod that has finished for an earlier Work, and of which the present Work is not reconciled yet.
+const ReasonFinished passage.Code = "Finished"
+
 // ReasonDeferred is for a resource whose policy has activationPreference: Lazy, and takes effect when the template changes.
 const ReasonDeferred passage.Code = "LazyActivation"
 

@@ -46,7 +46,8 @@ func (l *freshnessCheck) isStale(ctx context.Context, server client.Reader, work
 		if err := server.Get(ctx, client.ObjectKeyFromObject(work), &live); client.IgnoreNotFound(err) != nil {
 			return true, fmt.Errorf("get Work %s: %w", client.ObjectKeyFromObject(work), err)
 		}
-		if stale = live.UID == work.UID && !isOlder(live.ResourceVersion, last.version); stale {
+		// A Work that is gone stays so, and the cache will hear of that.
+		if stale = live.UID != work.UID || !isOlder(live.ResourceVersion, last.version); stale {
 			l.versions.Store(work.UID, lastWrite{last.version, now})
 		}
 	}

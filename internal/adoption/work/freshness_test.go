@@ -23,7 +23,7 @@ func TestIsStale(t *testing.T) {
 		"the cache is behind for long":     {wrote: "10", cached: "9", server: "10", want: true},
 		"behind for long, written since":   {wrote: "10", cached: "9", server: "11", want: true},
 		"the hub was restored":             {wrote: "10", cached: "9", server: "9"},
-		"restored without the Work":        {wrote: "10", cached: "9", server: "none"},
+		"behind for long, and gone":        {wrote: "10", cached: "9", server: "none", want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l freshnessCheck
