@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
+
+	"github.com/fairlead/fairlead/internal/kube"
 )
 
 // ReconcileConversionOptions are the options of ReconcileConversion.
@@ -136,7 +138,7 @@ func RemoveConversion(ctx context.Context, cfg *rest.Config, names ...string) er
 		return err
 	}
 	for _, name := range names {
-		if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return in.removeConversion(ctx, name) }); err != nil {
+		if err := retry.RetryOnConflict(kube.ConflictBackoff, func() error { return in.removeConversion(ctx, name) }); err != nil {
 			return fmt.Errorf("remove the conversion of CRD %s: %w", name, err)
 		}
 	}

@@ -6,11 +6,15 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // ConflictRequeueDelay lets the caches see the write that caused a conflict.
 const ConflictRequeueDelay = 100 * time.Millisecond
+
+// ConflictBackoff is for commands, which nobody requeues: it outlasts the writes of controllers that are busy with an object.
+var ConflictBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 12}
 
 // RequeueOnConflict requeues after a conflict, which is no error: another client wrote first, or the cache lags behind.
 type RequeueOnConflict[T comparable] struct{ reconcile.TypedReconciler[T] }

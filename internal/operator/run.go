@@ -220,9 +220,8 @@ func newManager(runner managerRunner, restConfig *rest.Config, options Options, 
 		Cache: cache.Options{ReaderFailOnMissingInformer: true},
 		// Replicas that do not lead keep their caches warm, so that taking over is immediate.
 		Controller: config.Controller{
-			EnableWarmup: ptr.To(true),
-			// A reconcile may wait for an environmentd.
-			ReconciliationTimeout: 2*time.Minute + options.Rollout.Timeout,
+			EnableWarmup:          ptr.To(true),
+			ReconciliationTimeout: 2 * time.Minute,
 			// Names are unique by construction; the check would only forbid a second run in the same process.
 			SkipNameValidation: ptr.To(true),
 		},

@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +74,9 @@ func Setup(mgr ctrl.Manager, options environmentd.Options) error {
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("rollout").
-		WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrentReconciles, RateLimiter: newRateLimiter()}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: maxConcurrentReconciles, RateLimiter: newRateLimiter(), ReconciliationTimeout: reconciliationTimeout(options),
+		}).
 		WithLogConstructor(kube.Logger(mgr, "rollout", v1alpha2.MaterializeKind)).
 		For(&v1alpha2.Materialize{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	c, err := b.Build(kube.Traced("rollout", r))
@@ -81,6 +84,12 @@ func Setup(mgr ctrl.Manager, options environmentd.Options) error {
 		return fmt.Errorf("watch Materializes: %w", err)
 	}
 	return owned.watchAll(c)
+}
+
+// reconciliationTimeout leaves environmentd the time that it is given for each of the three requests of a reconcile: how far it is, to
+// skip the catch-up, and to promote.
+func reconciliationTimeout(options environmentd.Options) time.Duration {
+	return 2*time.Minute + 3*cmp.Or(options.Timeout, environmentd.DefaultTimeout)
 }
 
 // newRateLimiter limits the retries of errors that are not reported in the status.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -261,17 +262,17 @@ func (r *Reporter) put(ctx context.Context, shard int, report *fairleadv1alpha1.
 func (r *Reporter) deleteAll() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	var deletions sync.WaitGroup
+	var deletions errgroup.Group
 	for i, exists := range r.exists {
 		if !exists {
 			continue
 		}
-		deletions.Go(func() {
+		deletions.Go(func() error {
 			report := &fairleadv1alpha1.MeshServingReport{ObjectMeta: metav1.ObjectMeta{Name: shardName(r.replica, i)}}
-			if err := r.client.Delete(ctx, report); client.IgnoreNotFound(err) != nil {
-				r.log.Error(err, "deleting a MeshServingReport failed", "name", report.Name)
-			}
+			return client.IgnoreNotFound(r.client.Delete(ctx, report))
 		})
 	}
-	deletions.Wait()
+	if err := deletions.Wait(); err != nil {
+		r.log.Error(err, "deleting MeshServingReports failed, and they expire")
+	}
 }

@@ -32,13 +32,7 @@ import (
 // FieldOwner is the name under which objects are released.
 const FieldOwner = "fairlead/uninstall"
 
-const (
-	// leaseDuration is how long an API server may take to answer before another leader is possible, and for how long operators wait
-	// if the command is killed.
-	leaseDuration = 30 * time.Second
-	// leaseRetry is how often the command looks whether the operators have released their leases.
-	leaseRetry = 1500 * time.Millisecond
-)
+const leaseDuration = 12 * time.Second
 
 // Options of Apply.
 type Options struct {
@@ -102,7 +96,7 @@ func whileLeading(ctx context.Context, config *rest.Config, namespaces []string,
 	var runErr error
 	begun, ran := make(chan struct{}), make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: leaseDuration, RenewDeadline: leaseDuration * 2 / 3, RetryPeriod: leaseRetry, ReleaseOnCancel: true,
+		Lock: lock, LeaseDuration: leaseDuration, RenewDeadline: leaseDuration * 2 / 3, RetryPeriod: leaseDuration / 8, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				defer close(ran)
@@ -212,12 +206,9 @@ func isTransient(err error) bool {
 	return slices.ContainsFunc(joined.Unwrap(), isTransient)
 }
 
-// conflictBackoff outlasts the writes of controllers that are busy with an object.
-var conflictBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 12}
-
 // change patches the metadata of an object, unless it is gone or another one has its name.
 func change(ctx context.Context, c client.Client, r Release, edit func(*metav1.PartialObjectMetadata)) error {
-	return retry.RetryOnConflict(conflictBackoff, func() error {
+	return retry.RetryOnConflict(kube.ConflictBackoff, func() error {
 		object := metadataOf(r.Ref)
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return client.IgnoreNotFound(err)

@@ -87,7 +87,6 @@ func TestChildThatIsStopped(t *testing.T) {
 	}
 }
 
-// A process learns from its standard input that the supervisor is gone.
 // What records the end of a process has done so when the process counts as stopped: the directory may be deleted then.
 func TestEndIsRecordedBeforeStopReturns(t *testing.T) {
 	for name, end := range map[string]func(*child){
@@ -121,6 +120,7 @@ func TestEndIsRecordedBeforeStopReturns(t *testing.T) {
 	}
 }
 
+// A process learns from its standard input that the supervisor is gone.
 func TestLifeline(t *testing.T) {
 	c, _ := startChild(t, "cat; exit 5")
 	closed := time.Now()

@@ -193,10 +193,13 @@ func (s *Supervisor) listen(ctx context.Context) (stop func(), err error) {
 	}, nil
 }
 
-// endWith ends the cluster when the process that it was started for is gone. One look that fails, or that was held up between two
-// clocks, is not enough.
+// endWith ends the cluster when the process that it was started for is gone. One look is not enough: createdAt may read the uptime and
+// then the clock, and a stall between them gives a wrong time.
 func (s *Supervisor) endWith(ctx context.Context, pid int32) {
-	born := createdAt(pid)
+	born, again := int64(0), createdAt(pid)
+	for tries := 0; !sameBirth(born, again) && tries < 5; tries++ {
+		born, again = again, createdAt(pid)
+	}
 	for gone := 0; gone < 3; {
 		if gone++; sameBirth(createdAt(pid), born) {
 			gone = 0

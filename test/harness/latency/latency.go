@@ -7,6 +7,7 @@
 package latency
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -35,13 +36,16 @@ const Variable = "FAIRLEAD_LATENCY"
 func Through(args []string) ([]string, func(), error) {
 	set := os.Getenv(Variable)
 	at, path := kubeconfigOf(args)
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if set == "" || path == "" || err != nil {
+	if set == "" || path == "" {
 		return args, func() {}, nil
 	}
 	limit, err := time.ParseDuration(set)
+	if err != nil || limit <= 0 {
+		return nil, nil, fmt.Errorf("%s=%s is no time, such as 1s", Variable, set)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", Variable, err)
+		return args, func() {}, nil
 	}
 	server, err := proxy(config, limit)
 	if err != nil {
@@ -145,10 +149,10 @@ func late(body io.ReadCloser, by time.Duration) io.ReadCloser {
 	chunks := make(chan chunk, 1<<16)
 	go func() {
 		defer close(chunks)
+		text := make([]byte, 32<<10)
 		for {
-			text := make([]byte, 32<<10)
 			n, err := body.Read(text)
-			chunks <- chunk{text[:n], time.Now().Add(by), err}
+			chunks <- chunk{bytes.Clone(text[:n]), time.Now().Add(by), err}
 			if err != nil {
 				return
 			}
