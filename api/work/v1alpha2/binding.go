@@ -240,8 +240,8 @@ type AggregatedStatusItem struct {
 	// +optional
 	Applied bool `json:"applied"`
 
-	// Why the object is not applied, as a reason: that of the condition Applied of its Work, or Applying until the Work has been
-	// reconciled.
+	// Why the object is not applied, as a reason: that of the condition Applied of its Work. Until the Work has been reconciled, it is
+	// Applying, or Finished for a Job or Pod that has finished for an earlier Work and does not run again.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
