@@ -139,7 +139,7 @@ func (d delayed) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// late has what is read arrive later, in order, and as quickly as it came.
+// late delays what is read from a body by a time. Order and pace stay as they are.
 func late(body io.ReadCloser, by time.Duration) io.ReadCloser {
 	type chunk struct {
 		text []byte
