@@ -13,7 +13,7 @@ import (
 // ConflictRequeueDelay lets the caches see the write that caused a conflict.
 const ConflictRequeueDelay = 100 * time.Millisecond
 
-// ConflictBackoff is for commands, which nobody requeues: it outlasts the writes of controllers that are busy with an object.
+// ConflictBackoff is for commands, which are not requeued: it is longer than a controller writes the same object again and again.
 var ConflictBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 12}
 
 // RequeueOnConflict requeues after a conflict, which is no error: another client wrote first, or the cache lags behind.

@@ -69,7 +69,7 @@ func (c laggingCache) Get(ctx context.Context, key client.ObjectKey, object clie
 	return c.Client.Get(ctx, key, object, options...)
 }
 
-// Somebody deletes the Work of a finished Job, and the operator hears of that before it hears of its own status of the binding.
+// The Work of a finished Job is deleted, and the cache receives the deletion before the status of the binding.
 func TestFinishedJobWhileTheCacheLags(t *testing.T) {
 	o := observed(t)
 	o.Template, o.Works = adoptiontest.Object(t, "Job batch/v1\nspec: {}"), nil
@@ -102,7 +102,7 @@ func TestFinishedJobWhileTheCacheLags(t *testing.T) {
 	}
 }
 
-// Somebody deletes the Work of a finished Job, and the new one before it is reconciled.
+// The Work of a finished Job is deleted, and so is the Work that replaces it, before that is reconciled.
 func TestFinishedJobWhoseWorkIsDeletedTwice(t *testing.T) {
 	for name, changed := range map[string]bool{"the same template": false, "a changed template": true} {
 		t.Run(name, func(t *testing.T) {

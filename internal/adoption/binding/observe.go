@@ -66,9 +66,9 @@ func (r *reconciler) ownerOf(ctx context.Context, work *workv1alpha1.Work) (*mod
 	return nil, nil
 }
 
-// refreshFinished reads the binding of a Job or Pod from the API server before a Work is created. The cache may have received that
-// somebody has deleted the Work, and not yet that its object had finished: it would run again. That is one read for each reconcile
-// until the Work is there.
+// refreshFinished reads the binding of a Job or Pod from the API server before a Work is created. The cache may have received the
+// deletion of a Work before the status that records that its object has finished, and the object would run again. It costs one read
+// for each reconcile until the Work exists.
 func (r *reconciler) refreshFinished(ctx context.Context, o *Observed) error {
 	lacksWork := slices.ContainsFunc(model.Targets(o.Binding), func(target workv1alpha2.TargetCluster) bool { return o.Works[target.Name] == nil })
 	if !manifest.RunsOnce(o.Template) || !lacksWork {

@@ -87,7 +87,7 @@ func decideDeleted(o Observed) Decision {
 
 // isPreserved tells whether objects stay in clusters although their template is deleted, for a reason that the binding may not
 // record: preserveResourcesOnDeletion of the policy was set after the binding was written, or the policy was deleted while it was
-// paused, and nobody can resume it. The latter does not count in a namespace that is being deleted, whose objects are deleted in any
+// paused, and can no longer be resumed. The latter does not count in a namespace that is being deleted, whose objects are deleted in any
 // order.
 func isPreserved(o Observed) bool {
 	if p := policyOf(o.Policies, model.ClaimOf(o.Binding)); p != nil {

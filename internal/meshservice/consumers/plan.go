@@ -66,7 +66,7 @@ func Decide(o Observed, now time.Time) Decision {
 	case p.revertsAtOnce():
 		p.revert(func(kumav1alpha1.MigratedConsumer) bool { return true })
 	case p.record.Revert && p.Serving && whilePaused(p) == nil:
-		// They have nobody to wait for, and would take batches of their own.
+		// Without proxies there is no acknowledgement to wait for, and they would take batches from those that run.
 		p.revert(func(c kumav1alpha1.MigratedConsumer) bool {
 			return c.State == kumav1alpha1.ConsumerWaiting && len(p.consumers[c.Name]) == 0
 		})

@@ -65,8 +65,8 @@ func TestDeleteTakesOnlyItsOwn(t *testing.T) {
 		foreign []string
 		left    bool
 	}{
-		"nothing else there":     {},
-		"files of somebody else": {foreign: []string{".processes.json-old", "notes.txt"}, left: true},
+		"nothing else there": {},
+		"foreign files":      {foreign: []string{".processes.json-old", "notes.txt"}, left: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

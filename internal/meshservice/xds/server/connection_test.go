@@ -150,7 +150,7 @@ func TestNeverAcknowledges(t *testing.T) {
 		for _, id := range []model.ProxyID{cart, mute, deaf} {
 			store.Set(id, config(0, names...))
 		}
-		// However long this takes, nobody is cut off for not reading.
+		// A proxy that does not read is not disconnected, however long this takes.
 		address := serve(t, Options{Store: store, Limits: Limits{SendTimeout: hour}}, nil)
 		proxyOf(t, address, delta)
 		silent := connect(t, dial(t, address, nil), mute.String(), delta)

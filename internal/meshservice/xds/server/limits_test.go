@@ -75,8 +75,8 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// A connection on which nobody is identified ends, although it is a good one in all else. In a bubble of its own the clock stands
-// still while anybody works, so that it is open before its time is over.
+// A connection whose proxy is not identified ends, although it follows the protocol. The clock of synctest stands still while a
+// goroutine runs, so that the connection is open before its time is over.
 func TestUnidentifiedConnectionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		raw, accepting := net.Pipe()
